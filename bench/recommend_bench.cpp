@@ -26,7 +26,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <span>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -123,7 +123,7 @@ void time_epochs(const Options& options) {
   const recommend::Settings settings;
   training::SingleReplica alone;
   recommend::RecommendTask task(
-      settings, recommend::Arm::plain, split, 0, [](const recommend::SasRec&) { return Json(); }, alone);
+      settings, recommend::Arm::plain, split, 0, [](const recommend::Backbone&) { return Json(); }, alone);
   training::AdamW optimizer(task.parameters(), {});
   print_result("{} users, {} items; peak memory before training {:.0f} MB\n", split.users(), split.items(),
                peak_megabytes());
@@ -139,7 +139,7 @@ void time_epochs(const Options& options) {
     print_result("epoch {}: {:.2f} s, loss {:.4f}\n", epoch + 1, taken,
                  loss / static_cast<double>(task.steps_per_epoch()));
   }
-  recommend::SasRecScorer scorer(task.model());
+  recommend::BackboneScorer scorer(task.model());
   const double ranking = seconds_of([&] { rank_all(scorer, split, data::HeldOut::test); });
   print_result("ranking all users: {:.2f} s; peak memory {:.0f} MB\n", ranking, peak_megabytes());
 }
@@ -171,24 +171,19 @@ std::vector<TimedArm> timed_arms() {
 
 /// The parts of one layer of the filter, forward and backward, on a batch of histories, beside those of a plain layer.
 void time_parts(const data::LeaveOneOut& split, const Options& options) {
-  const recommend::SasRecConfig config = [] {
-    recommend::SasRecConfig made;
-    made.items = 1;
-    return made;
-  }();
-  std::vector<std::span<const data::ItemId>> histories;
-  for (std::int64_t user = 0; user < std::min<std::int64_t>(256, split.users()); ++user)
-    histories.push_back(split.training(user));
-  const recommend::PackedSequences packed = recommend::pack(histories, config);
-  const std::int64_t rows = packed.positions(), width = config.width, inner = config.inner_width;
+  constexpr std::int64_t width = 64, heads = 2, head_dim = width / heads, inner = 4 * width;
+  std::vector<std::int64_t> users(static_cast<std::size_t>(std::min<std::int64_t>(256, split.users())));
+  std::iota(users.begin(), users.end(), 0);
+  const recommend::PackedSequences packed = recommend::pack_training(split, users, {.positions = 50});
+  const std::int64_t rows = packed.positions();
   const auto leaf = [](at::IntArrayRef shape) { return at::randn(shape).requires_grad_(true); };
-  const at::Tensor q = leaf({rows, config.heads, config.head_dim()}), k = leaf(q.sizes()), v = leaf(q.sizes());
+  const at::Tensor q = leaf({rows, heads, head_dim}), k = leaf(q.sizes()), v = leaf(q.sizes());
   const at::Tensor precision = at::rand({rows, width}).add(0.5).requires_grad_(true), slope = leaf({1}),
                    noise = leaf({width});
   const at::Tensor before = leaf({rows, inner}), up = at::randn({inner, width}), down = at::randn({width, inner});
   const bft::FilterOptions filter;
   const bft::JacobianFactors factors = bft::jacobian_factors(up, down, filter.jacobian_rank);
-  const at::Tensor n_eff = at::rand({rows, config.heads}).add(1).requires_grad_(true), estimate = leaf({rows, width}),
+  const at::Tensor n_eff = at::rand({rows, heads}).add(1).requires_grad_(true), estimate = leaf({rows, width}),
                    residual = at::rand({rows, width}).requires_grad_(true);
   const auto options_of = [&] {
     kernels::PackedAttentionOptions made{.dropout = {0.5, 7, 0}};
@@ -218,7 +213,7 @@ void time_parts(const data::LeaveOneOut& split, const Options& options) {
   const auto times = interleaved_times(parts, {.repeats = 5 * options.repeats});
   const char* const names[] = {"attention", "attention with moments and biases", "update", "activation",
                                "activation with Jacobian and predict"};
-  print_result("parts of a layer, forward and backward, {} histories with {} positions\n", histories.size(), rows);
+  print_result("parts of a layer, forward and backward, {} histories with {} positions\n", users.size(), rows);
   for (std::size_t i = 0; i < parts.size(); ++i)
     print_result("  {:<38} {:6.2f} ms ({:.2f} to {:.2f})\n", names[i], 1e3 * times[i].median, 1e3 * times[i].low,
                  1e3 * times[i].high);
@@ -234,7 +229,7 @@ void time_arms(const Options& options) {
   std::vector<std::int64_t> next(arms.size(), 0);
   for (std::size_t i = 0; i < arms.size(); ++i) {
     tasks.push_back(std::make_unique<recommend::RecommendTask>(
-        arms[i].settings, arms[i].arm, split, 0, [](const recommend::SasRec&) { return Json(); }, alone));
+        arms[i].settings, arms[i].arm, split, 0, [](const recommend::Backbone&) { return Json(); }, alone));
     optimizers.push_back(std::make_unique<training::AdamW>(tasks[i]->parameters(), training::AdamWOptions{}));
     steps.emplace_back([&, i] {
       for (int k = 0; k < 4; ++k) {
@@ -253,15 +248,15 @@ void time_arms(const Options& options) {
                    1e3 * times[i].low, 1e3 * times[i].high, times[i].median / times[0].median);
     }
   };
-  print_result("{} users, {} items, width {}\n", split.users(), split.items(), recommend::Settings().model.width);
+  print_result("{} users, {} items\n", split.users(), split.items());
   show("4 training steps", steps);
 
-  std::vector<std::span<const data::ItemId>> histories;
+  std::vector<data::History> histories;
   for (std::int64_t user = 0; user < std::min<std::int64_t>(512, split.users()); ++user)
     histories.push_back(split.history(user, data::HeldOut::test));
-  std::vector<std::unique_ptr<recommend::SasRecScorer>> scorers;
+  std::vector<std::unique_ptr<recommend::BackboneScorer>> scorers;
   for (std::size_t i = 0; i < arms.size(); ++i) {
-    scorers.push_back(std::make_unique<recommend::SasRecScorer>(tasks[i]->model()));
+    scorers.push_back(std::make_unique<recommend::BackboneScorer>(tasks[i]->model()));
     passes.emplace_back([&, i] { scorers[i]->represent(histories); });
     rankings.emplace_back([&, i] { rank_users(*scorers[i], split, data::HeldOut::test, {0, std::ssize(histories)}); });
   }

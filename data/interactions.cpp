@@ -208,10 +208,15 @@ double Interactions::density() const {
 }
 
 std::span<const ItemId> Interactions::of_user(std::int64_t user) const {
+  return history(user).items;
+}
+
+History Interactions::history(std::int64_t user) const {
   ASSERT(user >= 0 && user < user_count(), "user {} of {}", user, user_count());
   const auto at = static_cast<std::size_t>(user);
-  return std::span(item).subspan(static_cast<std::size_t>(begin[at]),
-                                 static_cast<std::size_t>(begin[at + 1] - begin[at]));
+  const auto first = static_cast<std::size_t>(begin[at]), count = static_cast<std::size_t>(begin[at + 1] - begin[at]);
+  const std::span all(time);
+  return {std::span(item).subspan(first, count), all.empty() ? all : all.subspan(first, count)};
 }
 
 Interactions read_interactions(const std::filesystem::path& path, const InteractionOptions& options) {

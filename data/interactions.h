@@ -47,6 +47,16 @@ struct InteractionOptions {
   std::int64_t min_user_interactions = 3;  ///< users with fewer interactions (of the items that are kept) are dropped
 };
 
+/// Interactions of one user, one after another.
+struct History {
+  std::span<const ItemId> items;
+  std::span<const double> times;  ///< [interaction] in seconds; empty if the data set has no times
+
+  std::size_t size() const { return items.size(); }
+  /// The first ones. @param count  at most size()
+  History first(std::size_t count) const { return {items.first(count), times.empty() ? times : times.first(count)}; }
+};
+
 /// The interactions of users with items: for each user a sequence of items in time order.
 struct Interactions {
   InteractionFormat format = InteractionFormat::sequences;
@@ -64,6 +74,7 @@ struct Interactions {
   std::int64_t interaction_count() const { return static_cast<std::int64_t>(item.size()); }
   double density() const;  ///< interactions / (users items)
   std::span<const ItemId> of_user(std::int64_t user) const;
+  History history(std::int64_t user) const;  ///< all interactions of a user
 };
 
 /// Reads a data set. The format is found from the first line. Items are numbered in the order of their names: as

@@ -22,9 +22,14 @@ std::span<const ItemId> LeaveOneOut::training(std::int64_t user) const {
   return sequence.first(sequence.size() - 2);
 }
 
-std::span<const ItemId> LeaveOneOut::history(std::int64_t user, HeldOut held_out) const {
-  const auto sequence = interactions_.of_user(user);
-  return sequence.first(sequence.size() - (held_out == HeldOut::test ? 1 : 2));
+History LeaveOneOut::training_inputs(std::int64_t user) const {
+  const History all = interactions_.history(user);
+  return all.first(all.size() - 3);
+}
+
+History LeaveOneOut::history(std::int64_t user, HeldOut held_out) const {
+  const History all = interactions_.history(user);
+  return all.first(all.size() - (held_out == HeldOut::test ? 1 : 2));
 }
 
 ItemId LeaveOneOut::target(std::int64_t user, HeldOut held_out) const {

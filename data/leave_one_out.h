@@ -27,8 +27,10 @@ class LeaveOneOut {
   std::int64_t items() const { return interactions_.item_count(); }
 
   std::span<const ItemId> training(std::int64_t user) const;
+  /// What a model reads in training: the training items but the last one, which it only predicts.
+  History training_inputs(std::int64_t user) const;
   /// What is known when `held_out` is to be predicted: the training items, for the test also the validation item.
-  std::span<const ItemId> history(std::int64_t user, HeldOut held_out) const;
+  History history(std::int64_t user, HeldOut held_out) const;
   ItemId target(std::int64_t user, HeldOut held_out) const;
 
   /// [item id]: how often each item stands in the training items; entry 0 is 0.

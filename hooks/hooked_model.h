@@ -69,6 +69,9 @@ struct ForwardOptions {
   bool allow_extrapolation = false;  ///< allow more positions than the model was made for; else they are an error
   /// For a training step. A Bayesian filter takes the stretch of each token instead of its running mean.
   bool training = false;
+  /// Of a training step with a filter, [layer]: takes up the sums over positions of the stretch, max((1 + J)^2, 0.01),
+  /// [width], without gradients. Null: not wanted.
+  std::vector<at::Tensor>* stretch_sums = nullptr;
 };
 
 /// One forward pass to run.

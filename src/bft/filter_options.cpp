@@ -14,42 +14,62 @@ std::vector<Knob<FilterOptions>> make_knobs() {
   std::vector<std::string> estimators;
   estimators.reserve(std::size(all_estimators));
   for (const Estimator estimator : all_estimators) estimators.emplace_back(name_of(estimator));
+  // absent_is: what the layer did before the option existed. For options of the first version, the paper's value.
   return {
       choice_knob<Owner>("estimator", "of the variance of what attention observes", estimators,
-                         GAINLENS_MEMBER(estimator)),
-      real_knob<Owner>("prior_strength", "nu, in observations", GAINLENS_MEMBER(prior_strength), {0, 1e15}),
+                         GAINLENS_MEMBER(estimator))
+          .absent_is("reml"),
+      real_knob<Owner>("prior_strength", "nu, in observations", GAINLENS_MEMBER(prior_strength), {0, 1e15})
+          .absent_is(1),
       real_knob<Owner>("prior_variance", "sigma0^2; 0: 1/d, d the dimensions of a head",
-                       GAINLENS_MEMBER(prior_variance), {0, 1e15}),
+                       GAINLENS_MEMBER(prior_variance), {0, 1e15})
+          .absent_is(0),
       real_knob<Owner>("score_noise", "omega, standard deviation of a score; delta_weight_free",
-                       GAINLENS_MEMBER(score_noise), {0, 1e6}),
+                       GAINLENS_MEMBER(score_noise), {0, 1e6})
+          .absent_is(0),
       choice_knob<Owner>("kriging", "precisions in the weights of attention", {"scalar", "per_dimension"},
-                         GAINLENS_MEMBER(kriging)),
+                         GAINLENS_MEMBER(kriging))
+          .absent_is("scalar"),
       choice_knob<Owner>("predict", "how precision passes the MLP", {"jacobian", "discount", "decay"},
-                         GAINLENS_MEMBER(predict)),
-      choice_knob<Owner>("jacobian", "of the MLP", {"low_rank", "exact", "none"}, GAINLENS_MEMBER(jacobian)),
-      whole_knob<Owner>("jacobian_rank", "singular values of the low-rank form", GAINLENS_MEMBER(jacobian_rank), 1),
-      flag_knob<Owner>("norm_jacobian", "the Jacobian is that of the norm too", GAINLENS_MEMBER(norm_jacobian)),
+                         GAINLENS_MEMBER(predict))
+          .absent_is("jacobian"),
+      choice_knob<Owner>("jacobian", "of the MLP", {"low_rank", "exact", "none"}, GAINLENS_MEMBER(jacobian))
+          .absent_is("low_rank"),
+      whole_knob<Owner>("jacobian_rank", "singular values of the low-rank form", GAINLENS_MEMBER(jacobian_rank), 1)
+          .absent_is(16),
+      flag_knob<Owner>("norm_jacobian", "the Jacobian is that of the norm too", GAINLENS_MEMBER(norm_jacobian))
+          .absent_is(false),
       flag_knob<Owner>("running_jacobian", "evaluation takes the running average of (1 + J)^2",
-                       GAINLENS_MEMBER(running_jacobian)),
-      real_knob<Owner>("discount", "gamma of predict discount", GAINLENS_MEMBER(discount), {1e-6, 1}),
+                       GAINLENS_MEMBER(running_jacobian))
+          .absent_is(true),
+      real_knob<Owner>("discount", "gamma of predict discount", GAINLENS_MEMBER(discount), {1e-6, 1}).absent_is(0.95),
       real_knob<Owner>("most_process_noise", "Q_max; 0: no process noise", GAINLENS_MEMBER(most_process_noise),
-                       {0, 1e15}),
+                       {0, 1e15})
+          .absent_is(1),
       real_knob<Owner>("process_noise_start", "Q is softplus(this) Q_max before training",
-                       GAINLENS_MEMBER(process_noise_start), {-100, 100}),
+                       GAINLENS_MEMBER(process_noise_start), {-100, 100})
+          .absent_is(-9),
       choice_knob<Owner>("initial_precision", "of items, before the first layer", {"content", "table", "count", "em"},
-                         GAINLENS_MEMBER(initial_precision)),
-      real_knob<Owner>("initial_gain", "K0", GAINLENS_MEMBER(initial_gain), {1e-6, 1}),
+                         GAINLENS_MEMBER(initial_precision))
+          .absent_is("content"),
+      real_knob<Owner>("initial_gain", "K0", GAINLENS_MEMBER(initial_gain), {1e-6, 1}).absent_is(0.9),
       flag_knob<Owner>("initial_gain_of_data", "K0 is met on the first batch (true) or at 2 d (false)",
-                       GAINLENS_MEMBER(initial_gain_of_data)),
-      flag_knob<Owner>("recency_decay", "scores fall with distance at a learned rate", GAINLENS_MEMBER(recency_decay)),
-      real_knob<Owner>("initial_decay", "rho before training", GAINLENS_MEMBER(initial_decay), {1e-6, 1}),
+                       GAINLENS_MEMBER(initial_gain_of_data))
+          .absent_is(true),
+      flag_knob<Owner>("recency_decay", "scores fall with distance at a learned rate", GAINLENS_MEMBER(recency_decay))
+          .absent_is(true),
+      real_knob<Owner>("initial_decay", "rho before training", GAINLENS_MEMBER(initial_decay), {1e-6, 1})
+          .absent_is(0.99),
       flag_knob<Owner>("output_projection", "W_O after the gain; the paper's layer has none",
-                       GAINLENS_MEMBER(output_projection)),
-      real_knob<Owner>("least_precision", "lambda_min", GAINLENS_MEMBER(least_precision), {1e-15, 1e15}),
-      real_knob<Owner>("most_precision", "lambda_max", GAINLENS_MEMBER(most_precision), {1e-15, 1e15}),
-      whole_knob<Owner>("warm_up", "steps before the filter acts", GAINLENS_MEMBER(warm_up), 0),
+                       GAINLENS_MEMBER(output_projection))
+          .absent_is(false),
+      real_knob<Owner>("least_precision", "lambda_min", GAINLENS_MEMBER(least_precision), {1e-15, 1e15})
+          .absent_is(1e-3),
+      real_knob<Owner>("most_precision", "lambda_max", GAINLENS_MEMBER(most_precision), {1e-15, 1e15}).absent_is(100),
+      whole_knob<Owner>("warm_up", "steps before the filter acts", GAINLENS_MEMBER(warm_up), 0).absent_is(50),
       choice_knob<Owner>("warm_up_form", "the filter begins at once (step) or little by little (blend)",
-                         {"step", "blend"}, GAINLENS_MEMBER(warm_up_form)),
+                         {"step", "blend"}, GAINLENS_MEMBER(warm_up_form))
+          .absent_is("step"),
   };
 }
 

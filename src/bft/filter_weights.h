@@ -1,23 +1,14 @@
 #pragma once
 
-#include "bft/arm.h"
+#include "bft/filter_slots.h"
 #include "bft/initial_precision.h"
 
 #include <ATen/core/Tensor.h>
 
-#include <cstdint>
-#include <optional>
+#include <map>
 #include <string_view>
-#include <vector>
 
 namespace gainlens::bft {
-
-/// How a weight changes in training.
-enum class WeightRole {
-  weight,     ///< by gradients
-  precision,  ///< by gradients, with a learning rate of its own
-  constant,   ///< not by gradients
-};
 
 /// What the arms other than `plain` have in a layer. Each is undefined where the arm and its options do not ask for it.
 struct FilterWeights {
@@ -39,24 +30,9 @@ struct InitialPrecisionWeights {
   at::Tensor strength;       ///< [1] share of the filter that is in force, below 1 while it warms up; not learned
 };
 
-/// A weight of a filter with its name in a checkpoint and the shape that the configuration gives it.
-struct FilterSlot {
-  std::string_view name;  ///< "process_noise" of a layer; "precision.range" outside the layers
-  std::vector<std::int64_t> shape;
-  at::Tensor* tensor;
-  WeightRole role;
-  std::optional<double> start;  ///< before training; absent: drawn
-};
-
-/// The weights of one layer's filter, in one order.
-/// @param predicts  whether a precision leaves the layer; without it, only what attention reads is asked for
-std::vector<FilterSlot> filter_slots(const Filter& filter, std::int64_t width, bool predicts, FilterWeights& weights);
-
-/// What an initial precision follows from, in one order. None if the arm has no precisions.
-/// @param ids      number of items or tokens, with id 0
-/// @param counted  ids have a tau_base of their own
-std::vector<FilterSlot> initial_precision_slots(const Filter& filter, std::int64_t width, std::int64_t ids,
-                                                bool counted, InitialPrecisionWeights& weights);
+/// The tensors by the names of their slots.
+std::map<std::string_view, at::Tensor*> tensors_by_name(FilterWeights& weights);
+std::map<std::string_view, at::Tensor*> tensors_by_name(InitialPrecisionWeights& weights);
 
 /// tau before the first layer, within the bounds of the options. Computed in float32 at least.
 /// @param ids        int64 [row]

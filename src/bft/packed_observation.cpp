@@ -78,12 +78,6 @@ HeadObservation per_dimension(const at::Tensor& query, const at::Tensor& key, co
 
 }  // namespace
 
-kernels::PackedMoments packed_moments(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                                      const at::Tensor& precision, const kernels::PackedBounds& begin,
-                                      const PackedAttentionOptions& options, double strength) {
-  return kernels::packed_attention_moments(query, key, value, begin, biased(options, precision, strength));
-}
-
 HeadObservation observe_packed(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                                const at::Tensor& precision, const kernels::PackedBounds& begin,
                                const PackedAttentionOptions& given, const FilterOptions& filter, double strength,

@@ -20,12 +20,6 @@ struct HeadProjections {
   at::Tensor value;  ///< [head, head_dim, model] W_V
 };
 
-/// Attention with scalar kriging, and its moments: what estimators of n_eff and S need.
-/// @param precision, options, strength  as for observe_packed()
-kernels::PackedMoments packed_moments(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                                      const at::Tensor& precision, const kernels::PackedBounds& begin,
-                                      const kernels::PackedAttentionOptions& options, double strength = 1);
-
 /// Attention over packed sequences, with the precision of what it gives. Estimators of n_eff and S with scalar kriging
 /// take the loop of packed_attention_moments(); the others hold the weights of padded sequences, [sequence, head,
 /// query, key]. The statistics are those of the weights before dropout.

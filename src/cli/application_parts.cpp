@@ -1,5 +1,6 @@
 #include "cli/application_parts.h"
 
+#include "cli/terminal_listener.h"
 #include "core/atomic_file.h"
 #include "core/check.h"
 #include "core/console.h"
@@ -144,6 +145,8 @@ void print_help(const CLI::App& app, const CLI::Success& help) {
 }
 
 int exit_code_of(const std::function<void()>& run) {
+  TerminalListener terminal;
+  const ScopedListener told(terminal);
   try {
     run();
     return done;

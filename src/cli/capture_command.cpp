@@ -2,6 +2,7 @@
 
 #include "cli/given_run.h"
 #include "cli/ignored_keys.h"
+#include "cli/open_model.h"
 #include "cli/text_options.h"
 #include "core/check.h"
 #include "core/checked.h"
@@ -12,11 +13,7 @@
 #include "formats/hub_cache.h"
 #include "formats/tensor_file.h"
 #include "hooks/hooks.h"
-#include "models/checkpoint/checkpoint_source.h"
-#include "models/checkpoint/load_decoder.h"
 #include "models/checkpoint/torch_dtype.h"
-#include "recommend/sasrec.h"
-#include "recommend/sasrec_checkpoint.h"
 #include "sweep/one_sequence.h"
 
 #include <fmt/ranges.h>
@@ -137,41 +134,28 @@ data::Chunk first_chunk(const CaptureArguments& arguments, const models::Decoder
   return chunk;
 }
 
-/// A model and what it is to run over.
-struct Opened {
-  std::unique_ptr<hooks::HookedModel> model;
-  hooks::Tokens tokens;
-  Metadata metadata;  ///< of the file that is written
-};
-
-/// A language model over the start of a text.
-Opened open_decoder(const CaptureArguments& arguments, bool quiet) {
-  const models::CheckpointSource checkpoint = models::open_checkpoint(arguments.model, arguments.ignored_config_keys);
-  for (const std::string& note : checkpoint.notes) print_notice("gainlens: warning: {}\n", note);
-  Metadata metadata{{"family", checkpoint.config.family}};
-  const data::Chunk chunk = first_chunk(arguments, checkpoint.config, checkpoint.path, quiet, metadata);
-  models::LoadOptions load;
-  load.dtype = models::parse_dtype(arguments.dtype, "--dtype");
-  load.ignored_keys = arguments.ignored_config_keys;
-  return {models::load_decoder(checkpoint.path, load), sweep::one_sequence(chunk.tokens), std::move(metadata)};
-}
-
-/// A recommender over the items of --tokens.
-Opened open_recommender(const CaptureArguments& arguments) {
-  refuse_ignored_keys(arguments.ignored_config_keys, "a recommender");
+/// The items of --tokens, for a recommender.
+std::vector<std::int32_t> items_to_run(const CaptureArguments& arguments, Metadata& metadata) {
   CHECK(!arguments.text.tokens.empty() && arguments.text.text.empty(),
         "{}: is a recommender; give its items as --tokens, a JSON array of ids from 1", printable(arguments.model));
-  CHECK(models::parse_dtype(arguments.dtype, "--dtype") == at::kFloat, "--dtype: recommenders are run in float32");
-  recommend::SasRecCheckpoint read = recommend::load_sasrec(arguments.model, recommend::CheckpointLayout::gainlens);
   auto items = data::read_token_ids(arguments.text.tokens);
   if (!arguments.length.empty()) {
     const std::int64_t length = parse_count(arguments.length, "--length");
     CHECK(length <= std::ssize(items), "--length: {}; there are {} items", length, items.size());
     items.resize(static_cast<std::size_t>(length));
   }
-  return {std::make_unique<recommend::SasRec>(read.config, std::move(read.weights)),
-          sweep::one_sequence(items),
-          {{"family", "sasrec"}, {"text", name_of(arguments.text.tokens)}}};
+  metadata["text"] = name_of(arguments.text.tokens);
+  return items;
+}
+
+/// What the model is to run over.
+/// @param metadata  gets what the file says of it
+hooks::Tokens tokens_to_run(const CaptureArguments& arguments, const OpenedModel& opened, bool quiet,
+                            Metadata& metadata) {
+  if (opened.recommender) return sweep::one_sequence(items_to_run(arguments, metadata));
+  const models::CheckpointSource& checkpoint = *opened.decoder;
+  for (const std::string& note : checkpoint.notes) print_notice("gainlens: warning: {}\n", note);
+  return sweep::one_sequence(first_chunk(arguments, checkpoint.config, checkpoint.path, quiet, metadata).tokens);
 }
 
 struct Captured {
@@ -181,8 +165,11 @@ struct Captured {
 
 Captured captured(const CaptureArguments& arguments, bool quiet) {
   const auto globs = parse_globs(arguments.globs);
-  auto [model, tokens, metadata] =
-      recommend::is_sasrec(arguments.model) ? open_recommender(arguments) : open_decoder(arguments, quiet);
+  OpenedModel opened = open_model(arguments.model, arguments.ignored_config_keys);
+  Metadata metadata{{"family", opened.family()}};
+  const hooks::Tokens tokens = tokens_to_run(arguments, opened, quiet, metadata);
+  const at::ScalarType dtype = models::parse_dtype(arguments.dtype, "--dtype");
+  const auto model = opened.load(dtype);
 
   std::map<std::string, at::Tensor> tensors;
   hooks::Hooks hooks;
@@ -204,7 +191,7 @@ Captured captured(const CaptureArguments& arguments, bool quiet) {
   metadata.insert({{"format", "pt"},
                    {"gainlens_version", GAINLENS_VERSION},
                    {"model", name_of(arguments.model)},
-                   {"dtype", std::string(models::dtype_name(models::parse_dtype(arguments.dtype, "--dtype")))}});
+                   {"dtype", std::string(models::dtype_name(dtype))}});
   return {std::move(tensors), std::move(metadata)};
 }
 

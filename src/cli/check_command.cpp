@@ -9,7 +9,7 @@
 #include "core/counted.h"
 #include "core/json.h"
 #include "recommend/finished_seeds.h"
-#include "recommend/sasrec_config.h"
+#include "recommend/recommender_files.h"
 #include "recommend/seed_result.h"
 #include "reports/terminal/checks_terminal.h"
 #include "runfile/recommend_run.h"
@@ -55,11 +55,8 @@ Results check_training(const fs::path& folder, std::uint64_t seed) {
   run.arms = {arm};
   run.seeds = {seed};
   run.results.resize(1);
-  const auto config_file = folder / "config.json";
-  if (recommend::is_sasrec(folder)) {
-    const auto config = recommend::parse_sasrec_config(read_json_file(config_file), printable(config_file.string()));
-    run.item_train_count.resize(static_cast<std::size_t>(config.items));
-  }
+  if (recommend::is_recommender(folder))
+    run.item_train_count.resize(static_cast<std::size_t>(recommend::catalogue_size(folder)));
   analyses::CheckedRecommenders checked{run};
   checked.alone = true;
   const fs::path file = folder / recommend::seed_result_name;

@@ -41,7 +41,7 @@ void judge_estimators(EstimatorsArguments arguments, const GlobalOptions& global
   check(arguments.options);
   if (!arguments.out.empty()) check_holds_no_run(arguments.out);
   const double cells = static_cast<double>(analyses::truth_scenarios.size() * arguments.options.n_eff.size());
-  Progress progress("simulating", cells, "draws", global.quiet ? Progress::Style::quiet : Progress::Style::automatic);
+  Progress progress("simulating", cells, "draws", global.quiet);
   const analyses::EstimatorTruth truth =
       analyses::estimator_truth(arguments.options, [&](const analyses::TruthCell& cell) {
         progress.advance(1, static_cast<double>(arguments.options.draws), analyses::name_of(cell.scenario));

@@ -1,17 +1,15 @@
 #include "cli/commands.h"
 
 #include "cli/ignored_keys.h"
+#include "cli/open_model.h"
 #include "cli/text_options.h"
+#include "core/check.h"
 #include "core/console.h"
 #include "core/counted.h"
-#include "core/error.h"
 #include "core/json.h"
 #include "core/quantity.h"
-#include "formats/hub_cache.h"
 #include "language/evaluate_language_model.h"
-#include "models/checkpoint/checkpoint.h"
 #include "models/checkpoint/torch_dtype.h"
-#include "models/decoder/decoder.h"
 #include "sweep/token_source.h"
 
 #include <algorithm>
@@ -57,17 +55,18 @@ void run(const EvaluateLanguageModelArguments& arguments, const GlobalOptions& g
   std::optional<std::int64_t> length;
   if (!arguments.length.empty())
     length = parse_count(arguments.length, "--length", {2, "to predict one token from another"});
-  models::LoadOptions load;
-  load.dtype = models::parse_dtype(arguments.dtype, "--dtype");
-  load.ignored_keys = arguments.ignored_config_keys;
-  models::Checkpoint checkpoint = models::load_checkpoint(formats::locate_checkpoint(arguments.model), load);
-  for (const std::string& note : checkpoint.notes) print_notice("gainlens: warning: {}\n", note);
-  const models::DecoderConfig config = checkpoint.config;
-  const auto source = sweep::read_tokens(arguments.text.source(), checkpoint.path, config.vocabulary, config.bos_token);
+  const at::ScalarType dtype = models::parse_dtype(arguments.dtype, "--dtype");
+  OpenedModel opened = open_model(arguments.model, arguments.ignored_config_keys);
+  CHECK(opened.decoder.has_value(), "{}: is a recommender; use gainlens evaluate recommend",
+        printable(arguments.model));
+  for (const std::string& note : opened.decoder->notes) print_notice("gainlens: warning: {}\n", note);
+  const models::DecoderConfig config = opened.decoder->config;
+  const auto model = opened.load(dtype);
+  const auto source =
+      sweep::read_tokens(arguments.text.source(), opened.decoder->path, config.vocabulary, config.bos_token);
   if (source.one_line && !global.quiet) sweep::tell_of_line_end(source);
   const std::int64_t context = length.value_or(std::min<std::int64_t>(config.max_positions, 2048));
-  models::Decoder model(config, std::move(checkpoint.weights));
-  print(language::evaluate_language_model(model, source.tokens, source.bos.token, context, global.quiet), context,
+  print(language::evaluate_language_model(*model, source.tokens, source.bos.token, context, global.quiet), context,
         source.bos.explanation, global.json);
 }
 

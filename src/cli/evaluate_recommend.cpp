@@ -9,8 +9,7 @@
 #include "core/ranking_metrics.h"
 #include "data/leave_one_out.h"
 #include "recommend/full_ranking.h"
-#include "recommend/sasrec.h"
-#include "recommend/sasrec_checkpoint.h"
+#include "recommend/recommender_checkpoint.h"
 #include "reports/page/csv_table.h"
 
 #include <algorithm>
@@ -47,11 +46,11 @@ constexpr std::string_view name_of(recommend::SplitMatch match) {
 }
 
 /// Refuses a split that the checkpoint was not trained on, unless it is wanted: test items may have been trained on.
-recommend::SplitMatch check_split(const recommend::SasRecCheckpoint& checkpoint, const data::LeaveOneOut& split,
+recommend::SplitMatch check_split(const recommend::RecommenderCheckpoint& checkpoint, const data::LeaveOneOut& split,
                                   const EvaluateRecommendArguments& arguments) {
   const auto match = recommend::match_split(checkpoint, split);
   const std::string data = printable(arguments.data.path), model = printable(arguments.checkpoint);
-  if (match == recommend::SplitMatch::unknown && arguments.layout == "gainlens")
+  if (match == recommend::SplitMatch::unknown && arguments.layout == recommend::own_layout)
     print_notice(
         "gainlens: {}: its config.json holds no checksum of the split that it was trained on, so it cannot be checked "
         "whether test items were trained on\n",
@@ -121,18 +120,16 @@ void run(const EvaluateRecommendArguments& arguments, const GlobalOptions& globa
   if (!arguments.out.empty()) check_holds_no_run(std::filesystem::absolute(arguments.out).parent_path());
   CHECK(arguments.out.empty() || !std::filesystem::exists(std::filesystem::symlink_status(arguments.out)),
         "--out: {} exists; choose another name or remove it", printable(arguments.out));
-  const auto layout = recommend::parse_checkpoint_layout(arguments.layout);
-  auto checkpoint = recommend::load_sasrec(arguments.checkpoint, layout, arguments.heads);
+  const auto checkpoint = recommend::open_recommender(arguments.checkpoint, arguments.layout, arguments.heads);
   const data::LeaveOneOut split(arguments.data.read());
   recommend::check_catalogue(checkpoint, split.interactions(), printable(arguments.data.path));
   const auto match = check_split(checkpoint, split, arguments);
-  const std::string unproven =
-      layout == recommend::CheckpointLayout::gainlens ? checkpoint.unproven : "it is of another layout";
-  if (layout == recommend::CheckpointLayout::gainlens && !unproven.empty())
+  const bool own = arguments.layout == recommend::own_layout;
+  const std::string unproven = own ? checkpoint.unproven : "it is of another layout";
+  if (own && !unproven.empty())
     print_notice("gainlens: {}: its files were not compared with checksums: {}\n", printable(arguments.checkpoint),
                  unproven);
-  const recommend::SasRec model(checkpoint.config, std::move(checkpoint.weights));
-  recommend::SasRecScorer scorer(model);
+  recommend::BackboneScorer scorer(*checkpoint.model);
   recommend::RankingOptions options;
   options.keep_seen = arguments.keep_seen;
   const auto held_out = arguments.validation ? data::HeldOut::validation : data::HeldOut::test;

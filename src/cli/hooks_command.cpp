@@ -1,15 +1,11 @@
 #include "cli/commands.h"
 
 #include "cli/ignored_keys.h"
+#include "cli/open_model.h"
 #include "cli/text_options.h"
 #include "core/console.h"
 #include "core/error.h"
 #include "core/json.h"
-#include "formats/hub_cache.h"
-#include "models/checkpoint/checkpoint.h"
-#include "models/decoder/decoder_sites.h"
-#include "recommend/sasrec.h"
-#include "recommend/sasrec_checkpoint.h"
 
 #include <fmt/ranges.h>
 
@@ -24,12 +20,7 @@ struct HooksArguments {
 };
 
 void list_sites(const HooksArguments& arguments, bool json) {
-  const std::string& model = arguments.model;
-  const bool recommender = recommend::is_sasrec(model);
-  if (recommender) refuse_ignored_keys(arguments.ignored_config_keys, "a recommender");
-  const auto sites =
-      recommender ? recommend::sasrec_sites(recommend::load_sasrec(model, recommend::CheckpointLayout::gainlens).config)
-                  : models::decoder_sites(models::read_decoder_config(model, arguments.ignored_config_keys));
+  const auto sites = sites_of_model(arguments.model, arguments.ignored_config_keys);
   if (json) {
     Json list = Json::array();
     for (const auto& site : sites)
@@ -61,12 +52,8 @@ void add_hooks(CLI::App& app, const GlobalOptions& global, Action& action) {
   command->add_option("model", arguments->model, "Checkpoint folder or GGUF file, or a recommender of train recommend")
       ->required();
   add_ignored_keys(*command, arguments->ignored_config_keys);
-  command->callback([arguments, &global, &action] {
-    action = [arguments, &global] {
-      arguments->model = formats::locate_checkpoint(arguments->model);
-      list_sites(*arguments, global.json);
-    };
-  });
+  command->callback(
+      [arguments, &global, &action] { action = [arguments, &global] { list_sites(*arguments, global.json); }; });
 }
 
 }  // namespace gainlens::cli

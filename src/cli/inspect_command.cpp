@@ -6,7 +6,7 @@
 #include "core/quantity.h"
 #include "formats/hub_cache.h"
 #include "models/checkpoint/compute_dtype.h"
-#include "recommend/sasrec_config.h"
+#include "recommend/recommender_files.h"
 #include "runfile/recommend_run.h"
 
 #include <filesystem>
@@ -46,7 +46,7 @@ void inspect(const InspectArguments& arguments, const InspectComputations& compu
     } else if (looks_like_data_set(arguments.path)) {
       refuse_keys("a data set");
       inspect_data(arguments.path, interactions, findings);
-    } else if (recommend::is_sasrec(arguments.path)) {
+    } else if (recommend::is_recommender(arguments.path)) {
       refuse_keys("a recommender");
       computations.inspect_recommender(arguments.path, findings);
     } else {

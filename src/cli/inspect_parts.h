@@ -56,7 +56,7 @@ std::string sink_test_doubt(const models::DecoderConfig& config);
 /// half a second.
 void add_expected_time(const models::DecoderConfig& config, const MemoryQuestion& question, Findings& findings);
 
-/// As inspect_checkpoint(), for a recommender that `train recommend` wrote (recommend::is_sasrec). It reads the
+/// As inspect_checkpoint(), for a recommender that `train recommend` wrote (recommend::is_recommender). It reads the
 /// weights.
 void inspect_recommender(const std::filesystem::path& path, Findings& findings);
 

@@ -1,7 +1,6 @@
 #include "cli/inspect_parts.h"
-#include "core/counted.h"
 #include "core/error.h"
-#include "recommend/sasrec_checkpoint.h"
+#include "recommend/recommender_checkpoint.h"
 
 #include <ATen/core/Tensor.h>
 #include <fmt/format.h>
@@ -10,29 +9,12 @@ namespace gainlens::cli {
 
 void inspect_recommender(const std::filesystem::path& path, Findings& findings) {
   findings.add("kind", "recommender");
-  recommend::SasRecCheckpoint checkpoint = recommend::load_sasrec(path, recommend::CheckpointLayout::gainlens);
-  const recommend::SasRecConfig& config = checkpoint.config;
-  findings.add("backbone", "sasrec");
-  findings.add("arm", fmt::format("{}: {}", config.parts().name, config.parts().help),
-               std::string(config.parts().name));
-  findings.add("items", fmt::format("{}", config.items), config.items);
-  findings.add("layers", fmt::format("{}", config.layers), config.layers);
-  findings.add("heads", fmt::format("{} of {} dimensions", config.heads, config.head_dim()), config.heads);
-  findings.add("width", fmt::format("{}; {} neurons in the MLP", config.width, config.inner_width), config.width);
-  findings.add("history", fmt::format("the last {}", counted(config.positions, "item")), config.positions);
-  findings.add("norms", config.norm == recommend::NormPlace::pre ? "before each part" : "after each sum");
-  if (config.arm != recommend::Arm::plain) {
-    std::string changed;
-    const Json usual = Json(knobs_to_json(bft::filter_knobs(), bft::FilterOptions()));
-    const Json own = Json(knobs_to_json(bft::filter_knobs(), config.filter));
-    for (const auto& [key, value] : own.items()) {
-      if (value != usual.at(key)) changed += fmt::format("{}{} {}", changed.empty() ? "" : ", ", key, value.dump());
-    }
-    findings.add("filter", changed.empty() ? "the default options" : "the default options, but " + changed, own);
-  }
+  const recommend::RecommenderCheckpoint checkpoint = recommend::open_recommender(path);
+  recommend::Backbone& model = *checkpoint.model;
+  findings.add("backbone", model.kind().name);
+  for (const recommend::ModelFact& fact : model.facts()) findings.add(fact.name, fact.text, fact.value);
   std::int64_t parameters = 0;
-  for (const recommend::SasRecSlot& slot : recommend::sasrec_slots(config, checkpoint.weights))
-    parameters += slot.tensor->numel();
+  for (const recommend::WeightSlot& slot : model.slots()) parameters += slot.tensor->numel();
   findings.add("parameters", fmt::format("{}", parameters), parameters);
   findings.add("item names", checkpoint.data.item_names.empty() ? "1, 2, ..." : "sha256 " + checkpoint.data.item_names,
                checkpoint.data.item_names);

@@ -30,7 +30,7 @@ namespace {
 
 struct TrainRecommendArguments {
   InteractionArguments data;
-  std::string backbone = "sasrec";
+  std::string backbone = recommend::backbones().front().name;
   std::vector<std::string> arms = {"plain"};
   std::int64_t seeds = 1;
   std::int64_t seeds_at_once = 0;
@@ -43,10 +43,11 @@ struct TrainRecommendArguments {
 };
 
 recommend::Settings settings_of(const TrainRecommendArguments& arguments) {
+  const recommend::BackboneKind& backbone = recommend::backbone_named(arguments.backbone, "--backbone");
   Json changes = recommend::preset(arguments.preset);
   if (!arguments.config.empty()) {
     const Json given = read_json_file(arguments.config);
-    recommend::check_settings(given, printable(arguments.config));  // names the file in messages
+    recommend::check_settings(given, printable(arguments.config), backbone);  // names the file in messages
     changes.update(given);
   }
   auto knobs = arguments.knobs;
@@ -58,10 +59,10 @@ recommend::Settings settings_of(const TrainRecommendArguments& arguments) {
   for (const auto& [key, text] : knobs) {
     if (text.empty()) continue;
     const Json change = {{key, knob_value(text)}};
-    recommend::check_settings(change, knob_option(key));
+    recommend::check_settings(change, knob_option(key), backbone);
     changes.update(change);
   }
-  return recommend::settings_of(changes, "settings");
+  return recommend::settings_of(changes, "settings", backbone);
 }
 
 /// The file's name without folder and extensions.
@@ -151,7 +152,6 @@ void check_filter_options(const TrainRecommendArguments& arguments, const bft::F
 }
 
 void run(const TrainRecommendArguments& arguments, const GlobalOptions& global) {
-  CHECK(arguments.backbone == "sasrec", "--backbone: '{}'; must be sasrec", printable(arguments.backbone, 60));
   CHECK(arguments.seeds_at_once >= 0, "--seeds-at-once: {}; must not be negative", arguments.seeds_at_once);
   recommend::RecommendRequest request;
   request.settings = settings_of(arguments);
@@ -159,7 +159,7 @@ void run(const TrainRecommendArguments& arguments, const GlobalOptions& global) 
   recommend::check_seeds(global.seed, arguments.seeds);
   check_lies_in_no_arm(arguments.out);
   check_idle_options(arguments, request.settings);
-  check_filter_options(arguments, request.settings.model.filter);
+  check_filter_options(arguments, request.settings.filter);
   request.arms = arguments.arms;
   request.seeds = arguments.seeds;
   request.seed = global.seed;
@@ -184,15 +184,25 @@ void run(const TrainRecommendArguments& arguments, const GlobalOptions& global) 
   if (replicas->leads()) print(outcome, arguments, global.json);
 }
 
+/// The settings of every backbone. A key that several backbones have is the same option.
+std::vector<Knob<recommend::Settings>> all_knobs() {
+  std::vector<Knob<recommend::Settings>> all;
+  for (const recommend::BackboneKind& backbone : recommend::backbones()) {
+    for (const Knob<recommend::Settings>& knob : recommend::knobs(backbone)) {
+      if (std::ranges::none_of(all, [&](const auto& other) { return other.key == knob.key; })) all.push_back(knob);
+    }
+  }
+  return all;
+}
+
 std::string knob_help() {
-  const OrderedJson defaults = recommend::to_json(recommend::Settings());
   std::string text =
       "A training may be killed at any moment. The same command called again continues and ends with the same "
       "numbers.\n"
       "More seeds or arms may be asked for in the same folder.\n"
       "A file for --config is a JSON object with any of these keys, which are options too (--learning-rate 1e-3):\n";
-  for (const Knob<recommend::Settings>& knob : recommend::knobs())
-    text += fmt::format("  {:<23} {} (default {})\n", knob.key, knob.help, defaults[knob.key].dump());
+  for (const Knob<recommend::Settings>& knob : all_knobs())
+    text += fmt::format("  {:<23} {} (default {})\n", knob.key, knob.help, knob.get(recommend::Settings()).dump());
   text += "Arms:\n";
   for (const recommend::ArmParts& arm : recommend::all_arms()) text += fmt::format("  {:<16} {}\n", arm.name, arm.help);
   return text +
@@ -203,6 +213,14 @@ std::string knob_help() {
          "the best validation NDCG@10, and result.safetensors with the curves and the rank of every user.";
 }
 
+/// "sasrec: what it is; ..."
+std::string backbone_help() {
+  std::string text;
+  for (const recommend::BackboneKind& backbone : recommend::backbones())
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", backbone.name, backbone.help);
+  return text;
+}
+
 }  // namespace
 
 void add_train_recommend(CLI::App& train, const GlobalOptions& global, Action& action) {
@@ -211,7 +229,7 @@ void add_train_recommend(CLI::App& train, const GlobalOptions& global, Action& a
       "gainlens train recommend --data ratings.dat --seeds 5 --out run", knob_help());
   auto arguments = std::make_shared<TrainRecommendArguments>();
   add_interaction_options(*command, arguments->data);
-  command->add_option("--backbone", arguments->backbone, "sasrec")->capture_default_str();
+  command->add_option("--backbone", arguments->backbone, backbone_help())->capture_default_str();
   add_name_list(*command, "--arm", arguments->arms,
                 "What to train: plain, bft, or another arm, see below; several with commas");
   command->add_option("--seeds", arguments->seeds, "Number of seeds: --seed, --seed + 1, ...")->capture_default_str();
@@ -227,7 +245,7 @@ void add_train_recommend(CLI::App& train, const GlobalOptions& global, Action& a
   command->add_option("--config", arguments->config, "JSON file with settings, see below");
   command->add_option("--out", arguments->out, "Run folder to write; the same request continues in it")->required();
   const auto filter_knobs = bft::filter_knobs();
-  for (const Knob<recommend::Settings>& knob : recommend::knobs()) {
+  for (const Knob<recommend::Settings>& knob : all_knobs()) {
     const bool of_filter = std::any_of(filter_knobs.begin(), filter_knobs.end(),
                                        [&](const Knob<bft::FilterOptions>& other) { return other.key == knob.key; });
     command->add_option(knob_option(knob.key), arguments->knobs[knob.key], knob.help)

@@ -6,6 +6,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -27,6 +28,16 @@ struct Knob {
   std::function<Json(const Owner&)> get;
   /// @throws InvalidArgument  a value of the wrong type or out of range; the message begins with `what`
   std::function<void(Owner&, const Json&, const std::string& what)> set;
+  /// What a stored file means that does not have the key: the value that held before the option existed. It never
+  /// changes, also if the default does. Null: every file has the key, and one without it is refused.
+  Json absent = nullptr;
+
+  /// The same knob, whose key stored files may lack.
+  Knob absent_is(Json value) const {
+    Knob knob = *this;
+    knob.absent = std::move(value);
+    return knob;
+  }
 };
 
 /// A number in [least, below), or above `least` if it is excluded.
@@ -111,7 +122,8 @@ std::vector<Knob<Owner>> knobs_of_part(std::span<const Knob<Part>> knobs, Member
                      [get = knob.get, member](const Owner& owner) { return get(member(const_cast<Owner&>(owner))); },
                      [set = knob.set, member](Owner& owner, const Json& value, const std::string& what) {
                        set(member(owner), value, what);
-                     }});
+                     },
+                     knob.absent});
   }
   return found;
 }
@@ -142,6 +154,43 @@ void set_knobs(std::span<const Knob<Owner>> knobs, Owner& owner, const Json& cha
       throw_invalid("{}: '{}' is not a known key{}", where, printable(key, 60), did_you_mean(key, names));
     found->set(owner, value, fmt::format("{}: '{}'", where, key));
   }
+}
+
+/// What keys that no option has mean in a stored file.
+inline std::string made_by_newer_version(const std::vector<std::string>& unknown) {
+  return fmt::format("made by a newer version of gainlens; unknown keys: {}",
+                     printable(fmt::format("{}", fmt::join(unknown, ", ")), 200));
+}
+
+/// The keys that a stored file may lack, with what it then means.
+template <typename Owner>
+Json absent_values(std::span<const Knob<Owner>> knobs) {
+  Json values = Json::object();
+  for (const Knob<Owner>& knob : knobs) {
+    if (!knob.absent.is_null()) values[knob.key] = knob.absent;
+  }
+  return values;
+}
+
+/// Sets every knob to what a stored file says. A key that the file does not have means the value that held before the
+/// option existed.
+/// @param where  names the file in messages
+/// @throws InvalidArgument  no object; keys are unknown (all are named: a newer version made the file); a key is
+///     missing that every version writes; a value is of the wrong type or out of range
+template <typename Owner>
+void read_knobs(std::span<const Knob<Owner>> knobs, Owner& owner, const Json& stored, const std::string& where) {
+  if (!stored.is_object()) throw_invalid("{}: is {}; must be an object", where, printable(stored.dump(), 60));
+  Json complete = absent_values(knobs);
+  std::vector<std::string> unknown;
+  for (const auto& [key, value] : stored.items()) {
+    const bool known = std::any_of(knobs.begin(), knobs.end(), [&](const auto& knob) { return knob.key == key; });
+    if (!known) unknown.push_back(key);
+    complete[key] = value;
+  }
+  if (!unknown.empty()) throw_invalid("{}: {}", where, made_by_newer_version(unknown));
+  for (const Knob<Owner>& knob : knobs)
+    if (!complete.contains(knob.key)) throw_invalid("{}: '{}' is missing", where, knob.key);
+  set_knobs(knobs, owner, complete, where);
 }
 
 }  // namespace gainlens

@@ -38,8 +38,7 @@ LanguageModelLoss evaluate_language_model(hooks::HookedModel& model, std::span<c
   result.tokens = static_cast<std::int64_t>(tokens.size());
   result.unigram_entropy = unigram_entropy(tokens);
   const std::size_t stride = static_cast<std::size_t>(context) - (bos ? 1 : 0);
-  Progress progress("evaluate", static_cast<double>(tokens.size()), "tokens",
-                    quiet ? Progress::Style::quiet : Progress::Style::automatic);
+  Progress progress("evaluate", static_cast<double>(tokens.size()), "tokens", quiet);
   double sum = 0;
   std::vector<std::pair<double, double>> chunks;  // loss of its tokens, and their number
   for (std::size_t begin = 0; begin < tokens.size(); begin += stride) {

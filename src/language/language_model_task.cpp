@@ -31,7 +31,8 @@ LanguageModelTask::LanguageModelTask(const Recipe& recipe, models::DecoderConfig
       weights_(std::move(weights)),
       decoder_(config_, weights_, models::WeightUse::trained),
       precision_factor_(precision_factor),
-      filter_(decoder_, config_, weights_, recipe.save_every),
+      filter_host_(decoder_, config_, weights_),
+      filter_(filter_host_, recipe.save_every),
       tokens_(std::move(tokens)),
       seed_(seed),
       keep_(std::move(keep)) {
@@ -56,8 +57,8 @@ std::vector<training::ParameterGroup> LanguageModelTask::parameters() {
   for (const models::NamedTensor& parameter : models::decoder_parameters(config_, weights_)) {
     (parameter.tensor.dim() > 1 ? matrices : vectors).parameters.push_back(parameter);
   }
-  if (!config_.filter) return {matrices, vectors};
   const auto precisions = models::decoder_parameters(config_, weights_, models::WeightRole::precision);
+  if (precisions.empty()) return {matrices, vectors};
   return {matrices, vectors, {"precisions", precisions, precision_factor_, 0}};
 }
 
@@ -92,8 +93,10 @@ std::int64_t LanguageModelTask::begin_of(const Place& place, std::int64_t sequen
 }
 
 at::Tensor LanguageModelTask::loss_of(const Batch& batch, bool training) {
-  const hooks::Hooks& hooks = training ? filter_.training_hooks() : filter_.evaluation_hooks();
-  const hooks::Stream stream = decoder_.forward({batch.inputs}, {.training = training}, hooks);
+  const hooks::Hooks none;
+  const hooks::ForwardOptions options{.training = training,
+                                      .stretch_sums = training ? filter_.stretch_sums() : nullptr};
+  const hooks::Stream stream = decoder_.forward({batch.inputs}, options, training ? none : filter_.evaluation_hooks());
   return decoder_.mean_loss(stream.hidden.flatten(0, 1), batch.targets.flatten());
 }
 
@@ -107,12 +110,18 @@ double LanguageModelTask::accumulate_gradients(std::int64_t step) {
     std::vector<std::int64_t> begins;
     for (std::int64_t i = first; i < first + at_once; ++i) begins.push_back(begin_of(place, place.sequence + i));
     const Batch batch = windows_at(tokens_.training, tokens_.bos, context, begins);
-    if (first == 0) filter_.prepare(step, batch.inputs);
+    if (first == 0) {
+      // The first layer is enough: its precision is asked for.
+      filter_.prepare(step, {.batch = [&](const hooks::Hooks& hooks) {
+                        decoder_.forward({batch.inputs}, {.stop_at_layer = 1}, hooks);
+                      }});
+    }
     const at::Tensor part = loss_of(batch, /*training=*/true) / static_cast<double>(parts);
     part.backward();
     loss += part.item<double>();
   }
-  filter_.learn();
+  training::SingleReplica alone;
+  filter_.learn_from(recipe_.tokens_per_step, alone);
   // While the filter warms up, its parameters have no effect and get no gradient.
   for (const models::NamedTensor& parameter :
        models::decoder_parameters(config_, weights_, models::WeightRole::precision)) {

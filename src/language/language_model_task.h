@@ -1,11 +1,12 @@
 #pragma once
 
-#include "language/filter_training.h"
+#include "language/filter_host.h"
 #include "language/recipe.h"
 #include "language/token_windows.h"
 #include "models/decoder/decoder.h"
 #include "tokenizers/tokenizer.h"
 #include "training/data_order.h"
+#include "training/filter_training.h"
 #include "training/trainer.h"
 
 #include <cstdint>
@@ -43,8 +44,7 @@ class LanguageModelTask : public training::Task {
   /// What `keep` returned at the best step; null if nothing was kept, or if the state that was restored does not say
   /// it.
   const Json& kept() const { return kept_; }
-  /// Of every evaluation and layer; empty without a filter.
-  const std::vector<FilterPoint>& filter_points() const { return filter_.points(); }
+  const training::FilterTraining& filter() const { return filter_; }
 
  private:
   /// The place of a step in the training: its stage, and the number of sequences of this stage before it.
@@ -61,7 +61,8 @@ class LanguageModelTask : public training::Task {
   models::DecoderWeights weights_;
   models::Decoder decoder_;
   double precision_factor_;
-  FilterTraining filter_;
+  DecoderFilterHost filter_host_;
+  training::FilterTraining filter_;
   TrainingTokens tokens_;
   std::uint64_t seed_;
   std::vector<training::DataOrder> orders_;  // [stage]

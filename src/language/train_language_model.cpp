@@ -4,8 +4,8 @@
 #include "core/available_memory.h"
 #include "core/check.h"
 #include "core/checked.h"
-#include "core/console.h"
 #include "core/divergence.h"
+#include "core/listener.h"
 #include "core/quantity.h"
 #include "core/scratch_folder.h"
 #include "core/sha256.h"
@@ -84,6 +84,14 @@ Json request_of(const LanguageModelRequest& request, const Recipe& recipe, const
     asked["precision_learning_rate"] = request.precision_learning_rate;
   }
   return asked;
+}
+
+/// A request without a filter lacks its keys. The recipe is what the user wrote, so another one is another request.
+training::RequestRules request_rules() {
+  return {.may_grow = {},
+          .absent = {{"", {{"filter", nullptr}, {"precision_learning_rate", nullptr}}},
+                     {"/filter", absent_values(bft::filter_knobs())}},
+          .complete = {"", "/filter"}};
 }
 
 /// Where the end of a text begins that is held out. This is the next start of a line if at least half of the wanted
@@ -208,9 +216,9 @@ void check(const Recipe& recipe, const LanguageModelRequest& request, const std:
         where, stack);
   CHECK(!config.head_bias, "{}: 'model' has an output head with a bias; models of this family are not trained", where);
   if (config.filter && config.filter->warm_up >= recipe.schedule.total_steps) {
-    print_notice(
-        "gainlens: warning: the filter does not act in this training: its warm-up takes {} steps (--warm-up), "
-        "and the recipe has {}\n",
+    tell_warning(
+        "the filter does not act in this training: its warm-up takes {} steps (--warm-up), "
+        "and the recipe has {}",
         config.filter->warm_up, recipe.schedule.total_steps);
   }
 }
@@ -250,7 +258,7 @@ LanguageModelOutcome train_language_model(const LanguageModelRequest& request) {
       },
       request.precision_learning_rate);
 
-  const training::TrainingFolder folder(out / "training", asked);
+  const training::TrainingFolder folder(out / "training", asked, request_rules());
   write_file_atomically(folder.path() / "tokenizer.model", tokenizer_model);
   write_tokenizer(tokenizer_model, out);
   outcome.training = training::train(task, folder, trainer_options(recipe, request));
@@ -261,7 +269,7 @@ LanguageModelOutcome train_language_model(const LanguageModelRequest& request) {
   std::vector<double> losses;
   for (const training::Evaluation& point : outcome.training.history) losses.push_back(point.training_loss);
   outcome.diverged = divergence(losses, config.vocabulary, {"up to the first evaluation", "token"});
-  if (config.filter) write_file_atomically(folder.path() / "filter.csv", filter_csv(task.filter_points()));
+  if (config.filter) write_file_atomically(folder.path() / "filter.csv", task.filter().csv());
   return outcome;
 }
 

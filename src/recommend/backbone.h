@@ -127,7 +127,7 @@ struct BackboneKind {
   /// A model with stored weights, for evaluation.
   /// @param config   the content of config.json, without the key 'data'
   /// @param where    names it in messages
-  /// @param weights  called once for each slot
+  /// @param weights  is asked for each slot, after `config` was found right
   /// @throws InvalidArgument  what `config` or a weight says cannot be
   std::unique_ptr<Backbone> (*open)(const Json& config, const std::string& where, const WeightSource& weights);
   ModelNumbers (*memory)(const ModelPlan& plan);
@@ -151,7 +151,8 @@ std::vector<Knob<Json>> erased_knobs(std::span<const Knob<Config>> knobs) {
            Config checked;
            knob.set(checked, value, what);
            options[knob.key] = knob.get(checked);
-         }});
+         },
+         knob.absent});
   }
   return erased;
 }

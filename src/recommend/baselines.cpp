@@ -20,9 +20,7 @@ class Popularity : public Scorer {
  public:
   explicit Popularity(const data::LeaveOneOut& split) : counts_(counts_of(split)) {}
 
-  at::Tensor represent(std::span<const std::span<const data::ItemId>> histories) override {
-    return at::ones({std::ssize(histories)});
-  }
+  at::Tensor represent(std::span<const data::History> histories) override { return at::ones({std::ssize(histories)}); }
   at::Tensor scores(const at::Tensor& users, std::int64_t first, std::int64_t count) override {
     return counts_.narrow(0, first, count).expand({users.size(0), count}).clone();
   }
@@ -44,9 +42,9 @@ class Markov : public Scorer {
   }
 
   /// Ids of the last items.
-  at::Tensor represent(std::span<const std::span<const data::ItemId>> histories) override {
+  at::Tensor represent(std::span<const data::History> histories) override {
     std::vector<std::int64_t> last;
-    for (const auto& history : histories) last.push_back(history.empty() ? 0 : history.back());
+    for (const auto& history : histories) last.push_back(history.items.empty() ? 0 : history.items.back());
     return at::tensor(last, at::kLong);
   }
   at::Tensor scores(const at::Tensor& users, std::int64_t first, std::int64_t count) override {

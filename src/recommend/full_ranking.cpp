@@ -13,7 +13,7 @@
 namespace gainlens::recommend {
 namespace {
 
-using Histories = std::vector<std::span<const data::ItemId>>;
+using Histories = std::vector<data::History>;
 
 /// Scores of a block of users that are kept: 32 MiB in float32. With more items they are computed twice.
 constexpr std::int64_t most_kept_scores = std::int64_t{1} << 23;
@@ -22,8 +22,8 @@ constexpr std::int64_t most_kept_scores = std::int64_t{1} << 23;
 class KnownItems {
  public:
   explicit KnownItems(const Histories& histories) {
-    for (const auto& history : histories) {
-      std::vector<std::int64_t>& columns = columns_.emplace_back(history.begin(), history.end());
+    for (const data::History& history : histories) {
+      std::vector<std::int64_t>& columns = columns_.emplace_back(history.items.begin(), history.items.end());
       for (std::int64_t& column : columns) --column;
       std::sort(columns.begin(), columns.end());
       columns.erase(std::unique(columns.begin(), columns.end()), columns.end());
@@ -242,7 +242,7 @@ Recommendations recommend_all(Scorer& scorer, const data::LeaveOneOut& split, st
   for (std::int64_t begin = 0; begin < split.users(); begin += options.users_at_once) {
     const std::int64_t end = std::min(begin + options.users_at_once, split.users());
     Histories histories;
-    for (std::int64_t user = begin; user < end; ++user) histories.push_back(split.interactions().of_user(user));
+    for (std::int64_t user = begin; user < end; ++user) histories.push_back(split.interactions().history(user));
     const KnownItems known = known_items(histories, options);
     BestCandidates best(end - begin, count);
     ScoreBlocks(scorer, histories, split.items(), options.items_at_once)
@@ -252,12 +252,12 @@ Recommendations recommend_all(Scorer& scorer, const data::LeaveOneOut& split, st
   return found;
 }
 
-at::Tensor SasRecScorer::represent(std::span<const std::span<const data::ItemId>> histories) {
-  const PackedSequences packed = pack(histories, model_.config(), model_.weights().item_embedding.device());
+at::Tensor BackboneScorer::represent(std::span<const data::History> histories) {
+  const PackedSequences packed = pack(histories, model_.view(), model_.device());
   return model_.run(packed).index_select(0, packed.last_rows());
 }
 
-at::Tensor SasRecScorer::scores(const at::Tensor& users, std::int64_t first, std::int64_t count) {
+at::Tensor BackboneScorer::scores(const at::Tensor& users, std::int64_t first, std::int64_t count) {
   return at::mm(users, model_.head().narrow(0, first, count).t());
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "data/leave_one_out.h"
-#include "recommend/sasrec.h"
+#include "recommend/backbone.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -18,9 +18,9 @@ class Scorer {
  public:
   virtual ~Scorer() = default;
   /// What the scores of a block of users follow from. Calculated once for each block.
-  /// @param histories  known items of some users, in time order
+  /// @param histories  known interactions of some users, in time order
   /// @returns [user, ..]
-  virtual at::Tensor represent(std::span<const std::span<const data::ItemId>> histories) = 0;
+  virtual at::Tensor represent(std::span<const data::History> histories) = 0;
   /// The scores of items first + 1 to first + count. The same arguments give the same bits.
   /// @param users  as represent() returned it
   /// @returns [user, count], float32
@@ -57,15 +57,16 @@ struct Recommendations {
 Recommendations recommend_all(Scorer& scorer, const data::LeaveOneOut& split, std::int64_t count,
                               const RankingOptions& options = {});
 
-/// The last position of a SASRec. Evaluation only.
-class SasRecScorer : public Scorer {
+/// The last position of a model that predicts the next item. Evaluation only.
+class BackboneScorer : public Scorer {
  public:
-  explicit SasRecScorer(const SasRec& model) : model_(model) {}
-  at::Tensor represent(std::span<const std::span<const data::ItemId>> histories) override;
+  /// @param model  must exist as long as this object
+  explicit BackboneScorer(const Backbone& model) : model_(model) {}
+  at::Tensor represent(std::span<const data::History> histories) override;
   at::Tensor scores(const at::Tensor& users, std::int64_t first, std::int64_t count) override;
 
  private:
-  const SasRec& model_;
+  const Backbone& model_;
 };
 
 }  // namespace gainlens::recommend

@@ -1,8 +1,8 @@
 #include "recommend/packed_sequences.h"
 
-#include <ATen/ATen.h>
+#include "core/check.h"
 
-#include <algorithm>
+#include <ATen/ATen.h>
 
 namespace gainlens::recommend {
 
@@ -12,23 +12,40 @@ at::Tensor PackedSequences::last_rows() const {
   return at::tensor(rows, at::kLong).to(items.device());
 }
 
-PackedSequences pack(std::span<const std::span<const data::ItemId>> sequences, const SasRecConfig& config,
-                     at::Device device) {
+PackedSequences pack(std::span<const data::History> histories, const HistoryView& view, at::Device device) {
   PackedSequences packed;
   packed.begin.push_back(0);
   std::vector<std::int64_t> items, places;
-  for (const auto& sequence : sequences) {
-    const std::int64_t length = std::min<std::int64_t>(std::ssize(sequence), config.positions);
-    const std::int64_t first = config.alignment == Alignment::end ? config.positions - length : 0;
+  std::vector<double> times;
+  for (const data::History& history : histories) {
+    const std::int64_t all = std::ssize(history.items), length = view.seen(all);
+    const std::int64_t first = view.alignment == Alignment::end ? view.positions - length : 0;
+    CHECK(!view.times || std::ssize(history.times) == all,
+          "histories: the data set has no times, and the model needs them");
     for (std::int64_t i = 0; i < length; ++i) {
-      items.push_back(sequence[sequence.size() - static_cast<std::size_t>(length - i)]);
+      const auto source = static_cast<std::size_t>(all - length + i);
+      items.push_back(history.items[source]);
       places.push_back(first + i);
+      if (view.times) times.push_back(history.times[source]);
     }
     packed.begin.push_back(packed.begin.back() + length);
   }
   packed.items = at::tensor(items, at::kLong).to(device);
   packed.places = at::tensor(places, at::kLong).to(device);
+  if (view.times) packed.times = at::tensor(times, at::kDouble).to(device);
   return packed;
+}
+
+std::int64_t trained_positions(const data::LeaveOneOut& split, std::int64_t user, const HistoryView& view) {
+  return view.seen(static_cast<std::int64_t>(split.training_inputs(user).size()));
+}
+
+PackedSequences pack_training(const data::LeaveOneOut& split, std::span<const std::int64_t> users,
+                              const HistoryView& view, at::Device device) {
+  std::vector<data::History> histories;
+  histories.reserve(users.size());
+  for (const std::int64_t user : users) histories.push_back(split.training_inputs(user));
+  return pack(histories, view, device);
 }
 
 }  // namespace gainlens::recommend

@@ -1,11 +1,12 @@
 #pragma once
 
-#include "data/interactions.h"
+#include "data/leave_one_out.h"
 #include "kernels/gradient/packed_attention.h"
-#include "recommend/sasrec_config.h"
+#include "recommend/history_view.h"
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -14,7 +15,8 @@ namespace gainlens::recommend {
 /// Histories of several users one after another, without padding.
 struct PackedSequences {
   at::Tensor items;             ///< int64 [position], ids from 1
-  at::Tensor places;            ///< int64 [position]: rows of the position embedding
+  at::Tensor places;            ///< int64 [position]: 0 to HistoryView::positions - 1
+  at::Tensor times;             ///< float64 [position] in seconds; undefined if the view has no times
   kernels::PackedBounds begin;  ///< [sequence + 1]
 
   std::int64_t positions() const { return begin.back(); }
@@ -22,9 +24,16 @@ struct PackedSequences {
   at::Tensor last_rows() const;  ///< int64 [sequence]: the last position of each sequence, on the device of `items`
 };
 
-/// Packs sequences of items. Each keeps its last `positions` items. An empty sequence has no position.
+/// Packs histories. Each keeps the last interactions that the view shows. An empty history has no position.
 /// @param device  where the tensors shall be
-PackedSequences pack(std::span<const std::span<const data::ItemId>> sequences, const SasRecConfig& config,
-                     at::Device device = at::kCPU);
+/// @throws InvalidArgument  the view shows times, and a history has none
+PackedSequences pack(std::span<const data::History> histories, const HistoryView& view, at::Device device = at::kCPU);
+
+/// How many positions a user has in training: at each of them the model predicts the next training item.
+std::int64_t trained_positions(const data::LeaveOneOut& split, std::int64_t user, const HistoryView& view);
+
+/// Packs LeaveOneOut::training_inputs() of some users.
+PackedSequences pack_training(const data::LeaveOneOut& split, std::span<const std::int64_t> users,
+                              const HistoryView& view, at::Device device = at::kCPU);
 
 }  // namespace gainlens::recommend

@@ -18,12 +18,20 @@ namespace {
 /// Streams of random numbers of one seed. The order of the data has those of its epochs, from 0.
 constexpr std::uint64_t dropout_stream = std::uint64_t{1} << 40, negative_stream = std::uint64_t{1} << 41;
 
-SasRecConfig config_of(const Settings& settings, Arm arm, const data::LeaveOneOut& split) {
-  SasRecConfig config = settings.model;
-  config.items = split.items();
-  config.arm = arm;
-  if (arm == Arm::plain) config.filter = {};  // its checkpoint does not store what it does not read
-  return config;
+/// The weights of some role by name, for an optimiser.
+std::vector<models::NamedTensor> parameters_of(Backbone& model, WeightRole role) {
+  std::vector<models::NamedTensor> parameters;
+  for (const WeightSlot& slot : model.slots()) {
+    if (slot.role == role) parameters.push_back({slot.name, *slot.tensor});
+  }
+  return parameters;
+}
+
+/// An untrained model.
+std::unique_ptr<Backbone> made_model(const Settings& settings, Arm arm, const data::LeaveOneOut& split,
+                                     std::uint64_t seed) {
+  check_training(settings, arm, split, "training");
+  return settings.backbone->make(plan_of(settings, arm, split.items()), seed);
 }
 
 /// tau_base of each id.
@@ -39,27 +47,40 @@ constexpr std::int64_t users_at_once = 256;
 
 }  // namespace
 
+void check_training(const Settings& settings, Arm arm, const data::LeaveOneOut& split, const std::string& where) {
+  const BackboneKind& kind = *settings.backbone;
+  const ModelPlan plan = plan_of(settings, arm, split.items());
+  kind.check(plan, where);
+  CHECK(kind.objective == Objective::next_item,
+        "{}: backbone {} learns hidden items (masked_item); this version trains on the next item alone", where,
+        kind.name);
+  CHECK(!kind.view(plan).times || !split.interactions().time.empty(),
+        "{}: backbone {} needs the time of each interaction; the data set has none (format {})", where, kind.name,
+        data::format_name(split.interactions().format));
+}
+
 std::vector<std::int64_t> users_with_positions(const data::LeaveOneOut& split) {
   std::vector<std::int64_t> users;
   for (std::int64_t user = 0; user < split.users(); ++user) {
-    if (split.training(user).size() >= 2) users.push_back(user);
+    if (split.training_inputs(user).size() > 0) users.push_back(user);
   }
   CHECK(!users.empty(), "training: no user has two training items; each needs at least 4 interactions");
   return users;
 }
 
 RecommendTask::RecommendTask(const Settings& settings, Arm arm, const data::LeaveOneOut& split, std::uint64_t seed,
-                             std::function<Json(const SasRec&)> keep, training::Replicas& replicas)
+                             std::function<Json(Backbone&)> keep, training::Replicas& replicas)
     : settings_(settings),
       split_(split),
       seed_(seed),
-      model_(config_of(settings, arm, split), initial_sasrec_weights(config_of(settings, arm, split), seed)),
+      model_(made_model(settings, arm, split, seed)),
+      view_(model_->view()),
       users_(users_with_positions(split)),
-      filter_(*model_.filter(), steps_per_epoch(), item_bases(split)),
       order_(seed, std::ssize(users_)),
       validation_(ranking_metrics().size()),
       keep_(std::move(keep)),
       replicas_(replicas) {
+  if (training::FilterHost* host = model_->filter()) filter_.emplace(*host, steps_per_epoch(), item_bases(split));
   if (settings_.loss == LossKind::sampled) sampler_.emplace(split.training_counts(), settings_.negative_exponent);
 }
 
@@ -70,11 +91,10 @@ std::int64_t RecommendTask::steps_per_epoch() const {
 std::vector<training::ParameterGroup> RecommendTask::parameters() {
   training::ParameterGroup matrices{"matrices", {}, 1, settings_.weight_decay};
   training::ParameterGroup vectors{"norms and biases", {}, 1, 0};
-  SasRecWeights weights = model_.weights();
-  for (const models::NamedTensor& parameter : sasrec_parameters(model_.config(), weights, WeightRole::weight))
+  for (const models::NamedTensor& parameter : parameters_of(*model_, WeightRole::weight))
     (parameter.tensor.dim() > 1 ? matrices : vectors).parameters.push_back(parameter);
   std::vector<training::ParameterGroup> groups{matrices, vectors};
-  const auto of_precision = sasrec_parameters(model_.config(), weights, WeightRole::precision);
+  const auto of_precision = parameters_of(*model_, WeightRole::precision);
   if (!of_precision.empty()) groups.push_back({"precisions", of_precision, settings_.precision_learning_rate, 0});
   return groups;
 }
@@ -89,24 +109,15 @@ std::vector<std::int64_t> RecommendTask::users_of(std::int64_t step) {
 }
 
 at::Tensor RecommendTask::loss_of(const at::Tensor& hidden, const at::Tensor& targets, std::int64_t step) const {
-  if (!sampler_) return model_.mean_loss(hidden, targets);
+  if (!sampler_) return model_->mean_loss(hidden, targets);
   const auto drawn = sampler_->draw(settings_.negatives, seed_, negative_stream + static_cast<std::uint64_t>(step));
-  return sampled_softmax_loss(hidden, model_.head(), targets - 1, at::tensor(drawn, at::kLong).to(targets.device()) - 1,
+  return sampled_softmax_loss(hidden, model_->head(), targets - 1,
+                              at::tensor(drawn, at::kLong).to(targets.device()) - 1,
                               sampler_->log_probability().to(targets.device()));
 }
 
-std::int64_t RecommendTask::positions_of(std::int64_t user) const {
-  return std::min(std::ssize(split_.training(user)) - 1, settings_.model.positions);
-}
-
 PackedSequences RecommendTask::inputs_of(std::span<const std::int64_t> users) const {
-  std::vector<std::span<const data::ItemId>> inputs;
-  inputs.reserve(users.size());
-  for (const std::int64_t user : users) {
-    const auto items = split_.training(user);
-    inputs.push_back(items.first(items.size() - 1));
-  }
-  return pack(inputs, model_.config(), model_.weights().item_embedding.device());
+  return pack_training(split_, users, view_, model_->device());
 }
 
 double RecommendTask::accumulate_gradients(std::int64_t step) {
@@ -115,7 +126,7 @@ double RecommendTask::accumulate_gradients(std::int64_t step) {
   std::vector<std::int64_t> targets;
   std::int64_t all_positions = 0, positions_before = 0;
   for (std::int64_t i = 0; i < std::ssize(users); ++i) {
-    const std::int64_t user = users[static_cast<std::size_t>(i)], positions = positions_of(user);
+    const std::int64_t user = users[static_cast<std::size_t>(i)], positions = trained_positions(split_, user, view_);
     all_positions += positions;
     if (i < own.first) positions_before += positions;
     if (i < own.first || i >= own.last) continue;
@@ -125,17 +136,18 @@ double RecommendTask::accumulate_gradients(std::int64_t step) {
   const auto part =
       std::span(users).subspan(static_cast<std::size_t>(own.first), static_cast<std::size_t>(own.last - own.first));
   const PackedSequences packed = inputs_of(part);
-  filter_.prepare(step, {.batch = [&](const hooks::Hooks& hooks) { run_evaluation(inputs_of(users), hooks); },
-                         .all = [&](const hooks::Hooks& hooks) { return run_all(hooks); }});
+  if (filter_)
+    filter_->prepare(step, {.batch = [&](const hooks::Hooks& hooks) { run_evaluation(inputs_of(users), hooks); },
+                            .all = [&](const hooks::Hooks& hooks) { return run_all(hooks); }});
   double loss = 0;
   if (!targets.empty()) loss = add_gradients(packed, targets, all_positions, positions_before, step);
-  filter_.learn_from(std::ssize(targets), replicas_);
+  if (filter_) filter_->learn_from(std::ssize(targets), replicas_);
   return loss;
 }
 
 void RecommendTask::run_evaluation(const PackedSequences& inputs, const hooks::Hooks& hooks) const {
   const at::NoGradGuard no_gradients;
-  model_.run(inputs, {}, hooks);
+  model_->run(inputs, {}, hooks);
 }
 
 std::vector<at::Tensor> RecommendTask::run_all(const hooks::Hooks& hooks) const {
@@ -158,38 +170,37 @@ double RecommendTask::add_gradients(const PackedSequences& inputs, const std::ve
   const TrainingNoise noise{settings_.dropout, settings_.attention_dropout,
                             Random(seed_, dropout_stream + static_cast<std::uint64_t>(step)).bits(), positions_before};
   const at::Tensor targets_there = at::tensor(targets, at::kLong).to(inputs.items.device());
-  const RunOptions options{.training = true, .noise = noise, .stretch_sums = filter_.stretch_sums()};
-  at::Tensor loss = loss_of(model_.run(inputs, options, {}), targets_there, step);
+  const RunOptions options{
+      .training = true, .noise = noise, .stretch_sums = filter_ ? filter_->stretch_sums() : nullptr};
+  at::Tensor loss = loss_of(model_->run(inputs, options), targets_there, step);
   if (std::ssize(targets) < all_positions)
     loss = loss * (static_cast<double>(targets.size()) / static_cast<double>(all_positions));
   const auto value = loss.item<double>();
-  if (!std::isfinite(value)) {
+  if (!std::isfinite(value) && filter_) {
     const at::NoGradGuard no_gradients;
     hooks::Hooks hooks;
-    filter_.refuse_nan(hooks);
-    model_.run(inputs, {.training = true, .noise = noise}, hooks);
+    filter_->refuse_nan(hooks);
+    model_->run(inputs, {.training = true, .noise = noise}, hooks);
   }
   loss.backward();
   // Parameters of precision have no gradient while the filter warms up, nor those that only a later layer would read.
-  SasRecWeights weights = model_.weights();
-  for (const models::NamedTensor& parameter : sasrec_parameters(model_.config(), weights, WeightRole::precision)) {
+  for (const models::NamedTensor& parameter : parameters_of(*model_, WeightRole::precision)) {
     at::Tensor& gradient = parameter.tensor.mutable_grad();
     if (!gradient.defined()) gradient = at::zeros_like(parameter.tensor);
   }
   return value;
 }
 
-void RecommendTask::take_weights(SasRecWeights* best) {
+void RecommendTask::take_weights(Backbone* best) {
   const at::NoGradGuard no_gradients;
-  SasRecWeights weights = model_.weights();
   std::vector<at::Tensor> tensors;
-  for (const SasRecSlot& slot : sasrec_slots(model_.config(), weights)) tensors.push_back(*slot.tensor);
+  for (const WeightSlot& slot : model_->slots()) tensors.push_back(*slot.tensor);
   if (best != nullptr) {
     auto tensor = tensors.begin();
-    for (const SasRecSlot& slot : sasrec_slots(model_.config(), *best)) (tensor++)->copy_(*slot.tensor);
+    for (const WeightSlot& slot : best->slots()) (tensor++)->copy_(*slot.tensor);
   }
   replicas_.copy_from_first(tensors);
-  model_.refresh_jacobian();
+  model_->weights_changed();
 }
 
 double RecommendTask::amount(std::int64_t step) const {
@@ -198,7 +209,7 @@ double RecommendTask::amount(std::int64_t step) const {
 }
 
 std::vector<float> RecommendTask::ranks(data::HeldOut held_out) const {
-  SasRecScorer scorer(model_);
+  BackboneScorer scorer(*model_);
   const training::Range own = replicas_.part_of(split_.users());
   const std::vector<float> of_part = rank_users(scorer, split_, held_out, {own.first, own.last});
   std::vector<float> all(static_cast<std::size_t>(split_.users()));
@@ -208,10 +219,10 @@ std::vector<float> RecommendTask::ranks(data::HeldOut held_out) const {
 }
 
 double RecommendTask::validation_loss() {
-  if (model_.config().has_gain()) {
-    model_.refresh_jacobian();
-    run_evaluation(inputs_of(first_users(0)), filter_.evaluation_hooks());
-    filter_.record();
+  if (filter_ && model_->filter()->armed_filter().has_gain()) {
+    model_->weights_changed();
+    run_evaluation(inputs_of(first_users(0)), filter_->evaluation_hooks());
+    filter_->record();
   }
   const std::vector<float> ranks = this->ranks(data::HeldOut::validation);
   double found = 0;
@@ -224,7 +235,7 @@ double RecommendTask::validation_loss() {
 }
 
 Json RecommendTask::notes() const {
-  Json notes = {{"validation", validation_}, {"filter", filter_.notes()}};
+  Json notes = {{"validation", validation_}, {"filter", filter_ ? filter_->notes() : Json()}};
   if (!kept_.is_null()) notes["kept"] = kept_;
   return notes;
 }
@@ -233,7 +244,7 @@ void RecommendTask::restore(const Json& notes) {
   validation_ = notes.at("validation").get<std::vector<std::vector<double>>>();
   CHECK(validation_.size() == ranking_metrics().size(), "training state: {} metrics; must be {}", validation_.size(),
         ranking_metrics().size());
-  filter_.restore(notes.at("filter"));
+  if (filter_) filter_->restore(notes.at("filter"));
   kept_ = notes.value("kept", Json());
 }
 

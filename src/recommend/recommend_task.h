@@ -1,9 +1,9 @@
 #pragma once
 
 #include "data/leave_one_out.h"
+#include "recommend/backbone.h"
 #include "recommend/full_ranking.h"
 #include "recommend/sampled_softmax.h"
-#include "recommend/sasrec.h"
 #include "recommend/settings.h"
 #include "training/data_order.h"
 #include "training/filter_training.h"
@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,36 +25,42 @@ namespace gainlens::recommend {
 /// @throws InvalidArgument  there is none
 std::vector<std::int64_t> users_with_positions(const data::LeaveOneOut& split);
 
-/// Next-item prediction by one arm of SASRec: at each position of a user's training items, the next one. Users with a
-/// single training item have no position. The validation loss is the negative NDCG@10 of the validation items. Of
+/// Refuses a training that cannot be done.
+/// @throws InvalidArgument  BackboneKind::check(); the backbone has another objective than the next item, which this
+///     version cannot train; it sees times, and the data set has none
+void check_training(const Settings& settings, Arm arm, const data::LeaveOneOut& split, const std::string& where);
+
+/// Next-item prediction by one arm of a backbone: at each position of a user's training items, the next one. Users with
+/// a single training item have no position. The validation loss is the negative NDCG@10 of the validation items. Of
 /// several processes, each takes a part of the users of a batch, and of those that are ranked.
 class RecommendTask : public training::Task {
  public:
   /// @param split     must exist as long as the task, as must `replicas`
   /// @param keep      stores the model, at each new best validation loss; returns the checksums of its files
   /// @param replicas  the processes that train together
-  /// @throws InvalidArgument  no user has two training items
+  /// @throws InvalidArgument  no user has two training items; as check_training()
   RecommendTask(const Settings& settings, Arm arm, const data::LeaveOneOut& split, std::uint64_t seed,
-                std::function<Json(const SasRec&)> keep, training::Replicas& replicas);
+                std::function<Json(Backbone&)> keep, training::Replicas& replicas);
 
   std::vector<training::ParameterGroup> parameters() override;
   double accumulate_gradients(std::int64_t step) override;
   double amount(std::int64_t step) const override;
   double validation_loss() override;
-  void keep_best() override { kept_ = keep_(model_); }
+  void keep_best() override { kept_ = keep_(*model_); }
   Json notes() const override;
   void restore(const Json& notes) override;
   std::string name_of(std::int64_t step) const override;
   std::string describe(double validation_loss) const override;
 
   std::int64_t steps_per_epoch() const;
-  const SasRec& model() const { return model_; }
-  const training::FilterTraining& filter() const { return filter_; }
+  Backbone& model() { return *model_; }
+  /// Null if the model has no filter.
+  const training::FilterTraining* filter() const { return filter_ ? &*filter_ : nullptr; }
   /// What `keep` returned last, also before the training was resumed; null in states of older versions.
   const Json& kept() const { return kept_; }
   /// Gives the model the weights of rank 0's `best`, of the same configuration. All processes call it.
   /// @param best  null in the other processes
-  void take_weights(SasRecWeights* best);
+  void take_weights(Backbone* best);
   /// Ranks of the held-out items of all users, by the model as it is now. All processes call it.
   /// @returns [user]
   std::vector<float> ranks(data::HeldOut held_out) const;
@@ -63,8 +70,6 @@ class RecommendTask : public training::Task {
  private:
   /// Users of a step, a part of an epoch's order: those of all processes.
   std::vector<std::int64_t> users_of(std::int64_t step);
-  /// Number of positions that a user trains at.
-  std::int64_t positions_of(std::int64_t user) const;
   PackedSequences inputs_of(std::span<const std::int64_t> users) const;
   /// Backward pass of this process's part of a step.
   /// @returns  its share of the loss
@@ -82,13 +87,14 @@ class RecommendTask : public training::Task {
   const Settings& settings_;
   const data::LeaveOneOut& split_;
   std::uint64_t seed_;
-  SasRec model_;
-  std::vector<std::int64_t> users_;  // those with a position
-  training::FilterTraining filter_;
+  std::unique_ptr<Backbone> model_;
+  HistoryView view_;                                // of the model
+  std::vector<std::int64_t> users_;                 // those with a position
+  std::optional<training::FilterTraining> filter_;  // of models that have one
   training::DataOrder order_;
   std::optional<ItemSampler> sampler_;
   std::vector<std::vector<double>> validation_;
-  std::function<Json(const SasRec&)> keep_;
+  std::function<Json(Backbone&)> keep_;
   Json kept_;
   training::Replicas& replicas_;
 };

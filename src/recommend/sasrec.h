@@ -16,6 +16,10 @@
 
 namespace gainlens::recommend {
 
+/// Packs sequences of items as such a model sees them.
+PackedSequences pack(std::span<const std::span<const data::ItemId>> sequences, const SasRecConfig& config,
+                     at::Device device = at::kCPU);
+
 /// The sites of such a model.
 std::vector<hooks::SiteShape> sasrec_sites(const SasRecConfig& config);
 

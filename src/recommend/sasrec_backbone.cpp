@@ -10,32 +10,9 @@
 namespace gainlens::recommend {
 namespace {
 
-#define GAINLENS_MEMBER(name) ([](SasRecConfig & config) -> auto& { return config.name; })
-
-std::vector<Knob<SasRecConfig>> sasrec_knobs() {
-  using Owner = SasRecConfig;
-  return {
-      whole_knob<Owner>("width", "of the residual stream", GAINLENS_MEMBER(width), 1),
-      whole_knob<Owner>("heads", "attention heads; must divide the width", GAINLENS_MEMBER(heads), 1),
-      whole_knob<Owner>("layers", "layers", GAINLENS_MEMBER(layers), 1),
-      whole_knob<Owner>("inner_width", "neurons of the MLP", GAINLENS_MEMBER(inner_width), 1),
-      whole_knob<Owner>("positions", "items of a history that the model sees, the last ones",
-                        GAINLENS_MEMBER(positions), 1),
-      choice_knob<Owner>("norm", "norms before each part (pre) or after each sum (post)", {"pre", "post"},
-                         GAINLENS_MEMBER(norm)),
-      flag_knob<Owner>("embedding_norm", "a norm after the embeddings", GAINLENS_MEMBER(embedding_norm)),
-      real_knob<Owner>("norm_epsilon", "added to the variance in norms", GAINLENS_MEMBER(norm_epsilon), {1e-15, 1}),
-      choice_knob<Owner>("alignment", "the last item (end) or the first (start) has a fixed position", {"end", "start"},
-                         GAINLENS_MEMBER(alignment)),
-  };
-}
-
-#undef GAINLENS_MEMBER
-
 SasRecConfig config_of(const ModelPlan& plan) {
   SasRecConfig config;
-  const std::vector<Knob<SasRecConfig>> knobs = sasrec_knobs();
-  set_knobs(std::span(knobs), config, plan.options, "settings");
+  set_knobs(sasrec_knobs(), config, plan.options, "settings");
   config.items = plan.items;
   config.arm = plan.arm;
   if (plan.arm != Arm::plain) config.filter = plan.filter;  // a plain checkpoint does not store what it does not read
@@ -49,12 +26,12 @@ std::unique_ptr<Backbone> make(const ModelPlan& plan, std::uint64_t seed) {
 
 std::unique_ptr<Backbone> open(const Json& document, const std::string& where, const WeightSource& source) {
   const SasRecConfig config = parse_sasrec_config(document, where);
-  return std::make_unique<SasRec>(config, stored_sasrec_weights(config, where, source));
+  return std::make_unique<SasRec>(config, stored_sasrec_weights(config, source));
 }
 
 std::unique_ptr<Backbone> open_iclrec(const std::filesystem::path& path, std::int64_t heads) {
-  SasRecCheckpoint read = load_sasrec(path, CheckpointLayout::iclrec, heads);
-  return std::make_unique<SasRec>(read.config, std::move(read.weights));
+  StoredSasRec stored = load_iclrec(path, heads);
+  return std::make_unique<SasRec>(stored.config, std::move(stored.weights));
 }
 
 ModelNumbers memory(const ModelPlan& plan) {
@@ -75,11 +52,10 @@ ModelNumbers memory(const ModelPlan& plan) {
 }  // namespace
 
 BackboneKind sasrec_backbone() {
-  const std::vector<Knob<SasRecConfig>> knobs = sasrec_knobs();
   return {.name = "sasrec",
           .help = "SASRec, a causal transformer over the items of a user (Kang and McAuley, 2018)",
           .objective = Objective::next_item,
-          .knobs = erased_knobs(std::span(knobs)),
+          .knobs = erased_knobs(sasrec_knobs()),
           .check = [](const ModelPlan& plan, const std::string& where) { check(config_of(plan), where); },
           .view = [](const ModelPlan& plan) { return view_of(config_of(plan)); },
           .make = make,
@@ -91,6 +67,13 @@ BackboneKind sasrec_backbone() {
 const BackboneKind& SasRec::kind() const {
   static const BackboneKind& kind = backbone_named("sasrec", "SASRec");
   return kind;
+}
+
+PackedSequences pack(std::span<const std::span<const data::ItemId>> sequences, const SasRecConfig& config,
+                     at::Device device) {
+  std::vector<data::History> histories;
+  for (const auto& items : sequences) histories.push_back({items, {}});
+  return pack(histories, view_of(config), device);
 }
 
 std::vector<ModelFact> SasRec::facts() const {

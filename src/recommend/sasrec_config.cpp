@@ -3,6 +3,7 @@
 #include "core/check.h"
 #include "core/knobs.h"
 #include "models/families/config_reader.h"
+#include "recommend/recommender_files.h"
 
 #include <fmt/ranges.h>
 
@@ -13,34 +14,32 @@
 namespace gainlens::recommend {
 namespace {
 
-template <typename Value>
-struct Choice {
-  const char* name;
-  Value value;
-};
-constexpr Choice<NormPlace> norm_places[] = {{"pre", NormPlace::pre}, {"post", NormPlace::post}};
-constexpr Choice<Alignment> alignments[] = {{"end", Alignment::end}, {"start", Alignment::start}};
-
-template <typename Value, std::size_t count>
-const char* name_of(const Choice<Value> (&choices)[count], Value value) {
-  for (const auto& choice : choices) {
-    if (choice.value == value) return choice.name;
-  }
-  ASSERT(false, "a choice without a name");
-  return "";
+const std::string& model_type() {
+  static const std::string type = model_type_of("sasrec");
+  return type;
 }
 
-/// @throws InvalidArgument  the key holds no name of a choice
-template <typename Value, std::size_t count>
-Value read_choice(models::ConfigReader& reader, const std::string& key, const Choice<Value> (&choices)[count]) {
-  const std::string name = reader.text(key);
-  std::vector<std::string> names;
-  for (const auto& choice : choices) {
-    if (name == choice.name) return choice.value;
-    names.emplace_back(choice.name);
-  }
-  throw_invalid("{}: '{}' is '{}'; must be {}", reader.where(), key, printable(name, 60), fmt::join(names, " or "));
+#define GAINLENS_MEMBER(name) ([](SasRecConfig & config) -> auto& { return config.name; })
+
+std::vector<Knob<SasRecConfig>> make_knobs() {
+  using Owner = SasRecConfig;
+  return {
+      whole_knob<Owner>("width", "of the residual stream", GAINLENS_MEMBER(width), 1),
+      whole_knob<Owner>("heads", "attention heads; must divide the width", GAINLENS_MEMBER(heads), 1),
+      whole_knob<Owner>("layers", "layers", GAINLENS_MEMBER(layers), 1),
+      whole_knob<Owner>("inner_width", "neurons of the MLP", GAINLENS_MEMBER(inner_width), 1),
+      whole_knob<Owner>("positions", "items of a history that the model sees, the last ones",
+                        GAINLENS_MEMBER(positions), 1),
+      choice_knob<Owner>("norm", "norms before each part (pre) or after each sum (post)", {"pre", "post"},
+                         GAINLENS_MEMBER(norm)),
+      flag_knob<Owner>("embedding_norm", "a norm after the embeddings", GAINLENS_MEMBER(embedding_norm)),
+      real_knob<Owner>("norm_epsilon", "added to the variance in norms", GAINLENS_MEMBER(norm_epsilon), {1e-15, 1}),
+      choice_knob<Owner>("alignment", "the last item (end) or the first (start) has a fixed position", {"end", "start"},
+                         GAINLENS_MEMBER(alignment)),
+  };
 }
+
+#undef GAINLENS_MEMBER
 
 /// The arm with the options of its filter; without the key it is a plain SASRec.
 void read_arm(models::ConfigReader& reader, SasRecConfig& config) {
@@ -53,9 +52,7 @@ void read_arm(models::ConfigReader& reader, SasRecConfig& config) {
         printable(arm->dump(), 60));
   config.arm = parts->arm;
   const std::string where = reader.where() + ": 'filter'";
-  for (const Knob<bft::FilterOptions>& knob : bft::filter_knobs())
-    CHECK(filter->contains(knob.key), "{}: '{}' is missing", where, knob.key);
-  set_knobs(bft::filter_knobs(), config.filter, *filter, where);
+  read_knobs(bft::filter_knobs(), config.filter, *filter, where);
 }
 
 void expect(models::ConfigReader& reader, const std::string& key, const std::string& only) {
@@ -69,7 +66,7 @@ void check(const SasRecConfig& config, const std::string& where) {
   const auto in_range = [&](const char* key, std::int64_t value, std::int64_t most) {
     CHECK(value >= 1 && value <= most, "{}: '{}' is {}; must be 1 to {}", where, key, value, most);
   };
-  in_range("items", config.items, (std::int64_t{1} << 31) - 2);
+  in_range("items", config.items, most_items);
   in_range("width", config.width, 16384);
   in_range("heads", config.heads, 1024);
   in_range("layers", config.layers, 1024);
@@ -89,30 +86,15 @@ void check(const SasRecConfig& config, const std::string& where) {
         "{}: 'norm' is post; arm {} needs norms before each part (pre)", where, name_of(config.arm));
 }
 
-bool is_sasrec(const std::filesystem::path& path) {
-  try {
-    const std::filesystem::path file = path / "config.json";
-    if (!std::filesystem::exists(file)) return false;
-    const Json document = read_json_file(file);
-    return document.is_object() && document.contains("model_type") && document["model_type"] == sasrec_model_type;
-  } catch (const InvalidArgument&) {
-    return false;
-  }
+std::span<const Knob<SasRecConfig>> sasrec_knobs() {
+  static const std::vector<Knob<SasRecConfig>> knobs = make_knobs();
+  return knobs;
 }
 
 OrderedJson to_json(const SasRecConfig& config) {
-  OrderedJson document = {{"model_type", sasrec_model_type},
-                          {"items", config.items},
-                          {"width", config.width},
-                          {"heads", config.heads},
-                          {"layers", config.layers},
-                          {"inner_width", config.inner_width},
-                          {"positions", config.positions},
-                          {"norm", name_of(norm_places, config.norm)},
-                          {"embedding_norm", config.embedding_norm},
-                          {"norm_epsilon", config.norm_epsilon},
-                          {"alignment", name_of(alignments, config.alignment)},
-                          {"activation", "gelu"}};
+  OrderedJson document = {{"model_type", model_type()}, {"items", config.items}};
+  document.update(knobs_to_json(sasrec_knobs(), config));
+  document["activation"] = "gelu";
   if (config.arm != Arm::plain) {
     document["arm"] = name_of(config.arm);
     document["filter"] = knobs_to_json(bft::filter_knobs(), config.filter);
@@ -124,23 +106,18 @@ SasRecConfig parse_sasrec_config(const Json& document, const std::string& where)
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
   SasRecConfig config;
   models::ConfigReader reader(document, where);
-  expect(reader, "model_type", sasrec_model_type);
+  expect(reader, "model_type", model_type());
   config.items = reader.integer("items", 1, most);
-  config.width = reader.integer("width", 1, most);
-  config.heads = reader.integer("heads", 1, most);
-  config.layers = reader.integer("layers", 1, most);
-  config.inner_width = reader.integer("inner_width", 1, most);
-  config.positions = reader.integer("positions", 1, most);
-  config.norm = read_choice(reader, "norm", norm_places);
-  const Json* embedding_norm = reader.find("embedding_norm");
-  CHECK(embedding_norm != nullptr && embedding_norm->is_boolean(), "{}: 'embedding_norm' must be true or false", where);
-  config.embedding_norm = embedding_norm->get<bool>();
-  config.norm_epsilon = reader.number("norm_epsilon", 0, 1);
-  config.alignment = read_choice(reader, "alignment", alignments);
+  Json options = Json::object();
+  for (const Knob<SasRecConfig>& knob : sasrec_knobs()) {
+    if (const Json* value = reader.find(knob.key)) options[knob.key] = *value;
+  }
+  read_knobs(sasrec_knobs(), config, options, where);
   expect(reader, "activation", "gelu");
   read_arm(reader, config);
-  constexpr std::string_view inert[] = {"data"};
-  reader.refuse_unread(inert);
+  std::vector<std::string> unknown = reader.unread();
+  std::erase(unknown, "data");  // of which split it was trained, see recommender_checkpoint.h
+  CHECK(unknown.empty(), "{}: {}", where, made_by_newer_version(unknown));
   check(config, where);
   return config;
 }

@@ -2,11 +2,12 @@
 
 #include "bft/filter_options.h"
 #include "core/json.h"
+#include "core/knobs.h"
 #include "recommend/arm.h"
 #include "recommend/history_view.h"
 
 #include <cstdint>
-#include <filesystem>
+#include <span>
 #include <string>
 
 namespace gainlens::recommend {
@@ -48,10 +49,8 @@ inline HistoryView view_of(const SasRecConfig& config) {
 ///     contradict each other or the rest
 void check(const SasRecConfig& config, const std::string& where);
 
-inline constexpr const char* sasrec_model_type = "gainlens-sasrec";
-
-/// Whether the path is a folder whose config.json names sasrec_model_type. False if that cannot be read.
-bool is_sasrec(const std::filesystem::path& path);
+/// What can be chosen of such a model besides its arm and filter: a key of config.json each.
+std::span<const Knob<SasRecConfig>> sasrec_knobs();
 
 /// The content of config.json.
 OrderedJson to_json(const SasRecConfig& config);

@@ -1,5 +1,4 @@
 #include "bft/filter_pass.h"
-#include "bft/packed_observation.h"
 #include "core/check.h"
 #include "kernels/gradient/packed_attention.h"
 #include "kernels/gradient/selected_rows.h"

@@ -1,26 +1,13 @@
 #include "recommend/sasrec_weights.h"
 
 #include "core/check.h"
-#include "core/sha256.h"
 
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 
-#include <charconv>
 #include <cmath>
 
 namespace gainlens::recommend {
 namespace {
-
-constexpr double initial_deviation = 0.02;
-
-/// Seed of one weight: another for each name.
-std::uint64_t seed_of(std::uint64_t seed, const std::string& name) {
-  const std::string digits = sha256_hex(fmt::format("{} {}", seed, name)).substr(0, 16);
-  std::uint64_t found = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), found, 16);
-  return found;
-}
 
 class Slots {
  public:
@@ -39,9 +26,11 @@ class Slots {
     drawn(name + ".weight", linear.weight, {out, in});
     add(name + ".bias", linear.bias, {out}, WeightRole::weight, 0);
   }
-  void filter(const std::string& prefix, const std::vector<bft::FilterSlot>& slots) {
+  template <typename Weights>
+  void filter(const std::string& prefix, const std::vector<bft::FilterSlot>& slots, Weights& weights) {
+    const auto tensors = bft::tensors_by_name(weights);
     for (const bft::FilterSlot& slot : slots)
-      slots_.push_back({prefix + std::string(slot.name), slot.shape, slot.tensor, slot.role, slot.start});
+      slots_.push_back({prefix + std::string(slot.name), slot.shape, tensors.at(slot.name), slot.role, slot.start});
   }
   std::vector<SasRecSlot> take() { return std::move(slots_); }
 
@@ -58,7 +47,7 @@ std::vector<SasRecSlot> sasrec_slots(const SasRecConfig& config, SasRecWeights& 
   slots.drawn("position_embedding.weight", weights.position_embedding, {config.positions, width});
   if (config.embedding_norm) slots.norm("embedding_norm", weights.embedding_norm, width);
   const bft::Filter filter = config.armed_filter();
-  slots.filter("", bft::initial_precision_slots(filter, width, config.items + 1, /*counted=*/true, weights.precision));
+  slots.filter("", bft::initial_precision_slots(filter, width, config.items + 1, /*counted=*/true), weights.precision);
   weights.layers.resize(static_cast<std::size_t>(config.layers));
   for (std::size_t i = 0; i < weights.layers.size(); ++i) {
     SasRecLayerWeights& layer = weights.layers[i];
@@ -72,7 +61,7 @@ std::vector<SasRecSlot> sasrec_slots(const SasRecConfig& config, SasRecWeights& 
     slots.linear(prefix + "mlp.up", layer.up, config.inner_width, width);
     slots.linear(prefix + "mlp.down", layer.down, width, config.inner_width);
     // Every layer has what predicts, though no layer reads the precision after the last one.
-    slots.filter(prefix + "filter.", bft::filter_slots(filter, width, /*predicts=*/true, layer.filter));
+    slots.filter(prefix + "filter.", bft::filter_slots(filter, width, /*predicts=*/true), layer.filter);
   }
   if (config.norm == NormPlace::pre) slots.norm("final_norm", weights.final_norm, width);
   return slots.take();
@@ -81,13 +70,7 @@ std::vector<SasRecSlot> sasrec_slots(const SasRecConfig& config, SasRecWeights& 
 SasRecWeights initial_sasrec_weights(const SasRecConfig& config, std::uint64_t seed) {
   SasRecWeights weights;
   for (const SasRecSlot& slot : sasrec_slots(config, weights)) {
-    at::Tensor values;
-    if (slot.start) {
-      values = at::full(slot.shape, *slot.start, at::kFloat);
-    } else {
-      values = at::empty(slot.shape, at::kFloat)
-                   .normal_(0, initial_deviation, at::make_generator<at::CPUGeneratorImpl>(seed_of(seed, slot.name)));
-    }
+    at::Tensor values = initial_values(slot, seed);
     if (slot.tensor == &weights.item_embedding) values[0].zero_();
     *slot.tensor = values.set_requires_grad(slot.role != WeightRole::constant);
   }

@@ -144,7 +144,8 @@ SeedResult load_seed_result(const std::filesystem::path& file, const std::string
   const formats::TensorFile stored = open_result(file);
   const std::string where = printable(file.string());
   const Metadata metadata = metadata_of(stored, where);
-  CHECK(metadata.arm == arm && metadata.seed == std::to_string(seed),
+  const bool says_of_which = !(metadata.arm.empty() && metadata.seed.empty());  // the first versions did not
+  CHECK(!says_of_which || (metadata.arm == arm && metadata.seed == std::to_string(seed)),
         "{}: not the result of arm {}, seed {}; delete it to train again", where, arm, seed);
   prove(stored, metadata, where);
   return read_result(stored, metadata, where);

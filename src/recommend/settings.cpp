@@ -5,6 +5,7 @@
 
 #include <fmt/ranges.h>
 
+#include <map>
 #include <vector>
 
 namespace gainlens::recommend {
@@ -12,22 +13,9 @@ namespace {
 
 #define GAINLENS_MEMBER(name) ([](Settings & settings) -> auto& { return settings.name; })
 
-std::vector<Knob<Settings>> make_knobs() {
+std::vector<Knob<Settings>> training_knobs() {
   using Owner = Settings;
-  std::vector<Knob<Settings>> made = {
-      whole_knob<Owner>("width", "of the residual stream", GAINLENS_MEMBER(model.width), 1),
-      whole_knob<Owner>("heads", "attention heads; must divide the width", GAINLENS_MEMBER(model.heads), 1),
-      whole_knob<Owner>("layers", "layers", GAINLENS_MEMBER(model.layers), 1),
-      whole_knob<Owner>("inner_width", "neurons of the MLP", GAINLENS_MEMBER(model.inner_width), 1),
-      whole_knob<Owner>("positions", "items of a history that the model sees, the last ones",
-                        GAINLENS_MEMBER(model.positions), 1),
-      choice_knob<Owner>("norm", "norms before each part (pre) or after each sum (post)", {"pre", "post"},
-                         GAINLENS_MEMBER(model.norm)),
-      flag_knob<Owner>("embedding_norm", "a norm after the embeddings", GAINLENS_MEMBER(model.embedding_norm)),
-      real_knob<Owner>("norm_epsilon", "added to the variance in norms", GAINLENS_MEMBER(model.norm_epsilon),
-                       {1e-15, 1}),
-      choice_knob<Owner>("alignment", "the last item (end) or the first (start) has a fixed position", {"end", "start"},
-                         GAINLENS_MEMBER(model.alignment)),
+  return {
       real_knob<Owner>("dropout", "of the embeddings and of what each part adds", GAINLENS_MEMBER(dropout), {0, 1}),
       real_knob<Owner>("attention_dropout", "of the attention weights", GAINLENS_MEMBER(attention_dropout), {0, 1}),
       choice_knob<Owner>("loss",
@@ -50,42 +38,66 @@ std::vector<Knob<Settings>> make_knobs() {
                         GAINLENS_MEMBER(patience), 0),
       whole_knob<Owner>("save_every", "epochs between saved states", GAINLENS_MEMBER(save_every), 1),
   };
-  const auto of_filter = knobs_of_part<Settings>(bft::filter_knobs(), GAINLENS_MEMBER(model.filter));
+}
+
+std::vector<Knob<Settings>> make_knobs(const BackboneKind& backbone) {
+  auto made = knobs_of_part<Settings>(std::span<const Knob<Json>>(backbone.knobs), GAINLENS_MEMBER(model));
+  const auto of_training = training_knobs();
+  const auto of_filter = knobs_of_part<Settings>(bft::filter_knobs(), GAINLENS_MEMBER(filter));
+  made.insert(made.end(), of_training.begin(), of_training.end());
   made.insert(made.end(), of_filter.begin(), of_filter.end());
   return made;
 }
 
 #undef GAINLENS_MEMBER
 
+void check_together(const Settings& settings, const std::string& where) {
+  settings.backbone->check(plan_of(settings, Arm::plain, 1), where);
+  bft::check(settings.filter, where);
+}
+
 }  // namespace
 
-std::span<const Knob<Settings>> knobs() {
-  static const std::vector<Knob<Settings>> made = make_knobs();
-  return made;
+std::span<const Knob<Settings>> knobs(const BackboneKind& backbone) {
+  static const std::map<std::string, std::vector<Knob<Settings>>> of_backbones = [] {
+    std::map<std::string, std::vector<Knob<Settings>>> made;
+    for (const BackboneKind& kind : backbones()) made[kind.name] = make_knobs(kind);
+    return made;
+  }();
+  return of_backbones.at(backbone.name);
+}
+
+ModelPlan plan_of(const Settings& settings, Arm arm, std::int64_t items) {
+  return {settings.model, arm, settings.filter, items};
 }
 
 OrderedJson to_json(const Settings& settings) {
-  return knobs_to_json(knobs(), settings);
+  return knobs_to_json(knobs(*settings.backbone), settings);
 }
 
-void check_settings(const Json& changes, const std::string& where) {
-  Settings settings;
-  set_knobs(knobs(), settings, changes, where);
+void check_settings(const Json& changes, const std::string& where, const BackboneKind& backbone) {
+  Settings settings{.backbone = &backbone};
+  set_knobs(knobs(backbone), settings, changes, where);
 }
 
-Settings settings_of(const Json& changes, const std::string& where) {
-  Settings settings;
-  set_knobs(knobs(), settings, changes, where);
-  SasRecConfig model = settings.model;
-  model.items = 1;
-  check(model, where);
-  bft::check(model.filter, where);
+Settings settings_of(const Json& changes, const std::string& where, const BackboneKind& backbone) {
+  Settings settings{.backbone = &backbone};
+  set_knobs(knobs(backbone), settings, changes, where);
+  check_together(settings, where);
   return settings;
 }
 
-std::span<const char* const> growing_settings() {
-  static constexpr const char* places[] = {"/training/epochs"};
-  return places;
+Settings stored_settings(const Json& stored, const std::string& where, const BackboneKind& backbone) {
+  Settings settings{.backbone = &backbone};
+  read_knobs(knobs(backbone), settings, stored, where);
+  check_together(settings, where);
+  return settings;
+}
+
+training::RequestRules request_rules(const BackboneKind& backbone) {
+  return {.may_grow = {"/training/epochs"},
+          .absent = {{"", {{"processes", 1}}}, {"/training", absent_values(knobs(backbone))}},
+          .complete = {"", "/data", "/training"}};
 }
 
 Json preset(std::string_view name) {

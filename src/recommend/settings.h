@@ -2,7 +2,8 @@
 
 #include "core/json.h"
 #include "core/knobs.h"
-#include "recommend/sasrec_config.h"
+#include "recommend/backbone.h"
+#include "training/stored_request.h"
 
 #include <cstdint>
 #include <span>
@@ -19,7 +20,9 @@ enum class LossKind {
 
 /// Everything about a recommender that can be chosen. Each member is a knob: a key of a --config file and an option.
 struct Settings {
-  SasRecConfig model;  ///< `items` comes from the data
+  const BackboneKind* backbone = &backbones().front();
+  Json model = Json::object();     ///< ModelPlan::options: the knobs of the backbone that are not at their default
+  bft::FilterOptions filter = {};  ///< read by the arms that have the parts it describes
   double dropout = 0.5;
   double attention_dropout = 0.5;
   LossKind loss = LossKind::full;
@@ -36,22 +39,33 @@ struct Settings {
   std::int64_t save_every = 5;   ///< epochs between saved states
 };
 
-/// Every choice, by its key in a --config file.
-std::span<const Knob<Settings>> knobs();
+/// Every choice of a training with a backbone, by its key in a --config file: the backbone's own, those of the training
+/// and those of the filter.
+std::span<const Knob<Settings>> knobs(const BackboneKind& backbone = backbones().front());
+
+/// What a model of these settings is made from.
+/// @param items  of the catalogue
+ModelPlan plan_of(const Settings& settings, Arm arm, std::int64_t items);
 
 /// All knobs with their values. settings_of(to_json(s)) is s.
 OrderedJson to_json(const Settings& settings);
 /// Checks each key and value alone. Whether they fit each other shows only when all sources of settings are joined.
 /// @throws InvalidArgument  a key is unknown (nearest match named), of the wrong type or out of range
-void check_settings(const Json& changes, const std::string& where);
+void check_settings(const Json& changes, const std::string& where, const BackboneKind& backbone = backbones().front());
 /// The defaults, with the given keys changed.
 /// @param where  names the source of the keys in messages
 /// @throws InvalidArgument  as check_settings(); the values do not fit each other
-Settings settings_of(const Json& changes, const std::string& where);
+Settings settings_of(const Json& changes, const std::string& where, const BackboneKind& backbone = backbones().front());
 
-/// The settings that may grow in a run that exists, as JSON pointers into its request: more epochs continue a training,
-/// because its learning rate is constant and its patience is kept with its state.
-std::span<const char* const> growing_settings();
+/// The settings of a stored request. A key that it lacks means what held before the setting existed.
+/// @throws InvalidArgument  a key is unknown (a newer version wrote it), missing, of the wrong type or out of range;
+/// the
+///     values do not fit each other
+Settings stored_settings(const Json& stored, const std::string& where, const BackboneKind& backbone);
+
+/// Which requests of a run are the same. More epochs continue a training, because its learning rate is constant and its
+/// patience is kept with its state.
+training::RequestRules request_rules(const BackboneKind& backbone);
 
 /// Changes of a preset: "paper" (the defaults), "beauty-tuned" (what the paper changes for Beauty).
 /// @throws InvalidArgument  no such preset (nearest match named)

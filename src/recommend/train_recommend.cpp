@@ -3,7 +3,7 @@
 #include "core/atomic_file.h"
 #include "core/check.h"
 #include "core/checked.h"
-#include "core/console.h"
+#include "core/listener.h"
 #include "core/nearest.h"
 #include "core/thread_count.h"
 #include "recommend/finished_seeds.h"
@@ -105,14 +105,29 @@ Sharing share_threads(const RecommendRequest& request, std::int64_t jobs, traini
   return {common.at(0).get<std::int64_t>(), common.at(1).get<std::int64_t>()};
 }
 
-/// The name of the data that the run in the folder began with; empty if there is no run. A data file that was renamed
-/// or moved is the same request, because the split has a checksum.
-std::string stored_data_name(const std::filesystem::path& out) {
+/// The backbone of a request.
+const BackboneKind& backbone_of(const Json& request, const std::string& where) {
+  CHECK(request.contains("backbone") && request["backbone"].is_string(), "{}: has no text 'backbone'", where);
+  return backbone_named(request["backbone"].get<std::string>(), where + ": 'backbone'");
+}
+
+/// Which requests are the same. Another backbone has other settings: the difference is then the backbone, not a key.
+training::RequestRules rules_of(const Json& stored, const Json& asked) {
+  training::RequestRules rules = request_rules(backbone_of(asked, "request"));
+  if (!stored.is_object() || stored.value("backbone", Json()) != asked["backbone"]) rules.complete = {""};
+  return rules;
+}
+
+/// The request in the form of the run in the folder, if there is one: with its keys, and with the name of the data that
+/// it began with. A data file that was renamed or moved is the same request, because the split has a checksum.
+Json in_form_of_run(Json document, const std::filesystem::path& out) {
   const std::filesystem::path file = out / request_name;
-  if (!std::filesystem::exists(file)) return {};
+  if (!std::filesystem::exists(file)) return document;
   const Json stored = read_json_file(file);
   const Json::json_pointer name("/data/name");
-  return stored.contains(name) && stored.at(name).is_string() ? stored.at(name).get<std::string>() : std::string();
+  if (stored.contains(name) && stored.at(name).is_string()) document.at(name) = stored.at(name);
+  const BackboneKind& backbone = backbone_of(document, "request");
+  return training::in_form_of(stored, std::move(document), request_rules(backbone));
 }
 
 /// Refuses another request in the folder. Arms and number of seeds may differ, and epochs may be more.
@@ -120,7 +135,7 @@ void check_request(const std::filesystem::path& out, const Json& document) {
   const std::filesystem::path file = out / request_name;
   if (std::filesystem::exists(file)) {
     const Json stored = read_json_file(file);
-    training::check_same_request(stored, document, out, growing_settings());
+    training::check_same_request(stored, document, out, rules_of(stored, document));
     if (stored == document) return;
   }
   write_file_atomically(file, document.dump(2) + "\n");
@@ -131,16 +146,17 @@ void wait_for_all(training::Replicas& replicas) {
   if (replicas.size() > 1) replicas.sum({at::zeros({1})});
 }
 
-/// The request of all processes. The name of the data is that of rank 0, or of the run that it continues.
+/// The request of all processes: that of rank 0, in the form of the run that it continues.
 /// @throws InvalidArgument  this process was asked for another run than rank 0
 Json common_request(Json document, const std::filesystem::path& out, training::Replicas& replicas) {
-  if (const std::string name = replicas.leads() ? stored_data_name(out) : ""; !name.empty())
-    document["data"]["name"] = name;
-  const Json of_first = Json::parse(replicas.text_of_first(document.dump()));
+  if (replicas.leads()) document = in_form_of_run(std::move(document), out);
+  Json of_first = Json::parse(replicas.text_of_first(document.dump()));
   document["data"]["name"] = of_first["data"]["name"];
-  if (!replicas.leads()) training::check_same_request(of_first, document, out);
+  training::RequestRules rules = rules_of(of_first, document);
+  rules.may_grow = {};
+  if (!replicas.leads()) training::check_same_request(of_first, document, out, rules);
   wait_for_all(replicas);
-  return document;
+  return of_first;
 }
 
 /// Each job by one thread; several threads side by side.
@@ -206,7 +222,8 @@ void combine_seeds(const std::filesystem::path& out, const data::LeaveOneOut& sp
   std::set<std::uint64_t> seeds;
   runfile::RecommendRun run;
   run.request = read_json_file(out / request_name);
-  const Settings settings = settings_of(run.request.at("training"), printable((out / request_name).string()));
+  const std::string where = printable((out / request_name).string());
+  const Settings settings = stored_settings(run.request.at("training"), where, backbone_of(run.request, where));
   for (const std::string& arm : arm_names()) {
     if (!std::filesystem::is_directory(out / arm)) continue;
     run.arms.push_back(arm);
@@ -219,13 +236,13 @@ void combine_seeds(const std::filesystem::path& out, const data::LeaveOneOut& sp
     }
   }
   for (const auto& [job, result] : begun)
-    print_notice("gainlens: {} seed {}: has {} of {} epochs and is left out of run.h5; ask for it, to continue\n",
-                 job.first, job.second, result.curve.begin()->second.size(), settings.epochs);
+    tell_note("{} seed {}: has {} of {} epochs and is left out of run.h5; ask for it, to continue", job.first,
+              job.second, result.curve.begin()->second.size(), settings.epochs);
   run.seeds.assign(seeds.begin(), seeds.end());
   run.users = split.interactions().users;
   for (std::int64_t user = 0; user < split.users(); ++user) {
     run.target.push_back(split.target(user, data::HeldOut::test));
-    run.history_length.push_back(std::ssize(split.history(user, data::HeldOut::test)));
+    run.history_length.push_back(std::ssize(split.history(user, data::HeldOut::test).items));
     run.training_length.push_back(std::ssize(split.training(user)));
   }
   run.item_train_count.assign(split.training_counts().begin() + 1, split.training_counts().end());
@@ -255,7 +272,7 @@ Json request_of(const RecommendRequest& request, const data::LeaveOneOut& split,
   const data::Interactions& interactions = split.interactions();
   Json document = {{"kind", "train recommend"},
                    {"version", training_version},
-                   {"backbone", "sasrec"},
+                   {"backbone", request.settings.backbone->name},
                    {"data",
                     {{"name", Json::parse(json_text(request.data_name))},
                      {"format", format_name(interactions.format)},
@@ -279,18 +296,15 @@ RecommendOutcome train_recommend(const RecommendRequest& request, const data::Le
   for (const std::string& name : request.arms) {  // what cannot be trained is refused before anything is written
     const ArmParts* arm = find_arm(name);
     if (arm == nullptr) continue;
-    SasRecConfig config = request.settings.model;
-    config.items = split.items();
-    config.arm = arm->arm;
-    check(config, "--arm " + name);
+    check_training(request.settings, arm->arm, split, "--arm " + name);
     const std::int64_t batches =
         (std::ssize(users_with_positions(split)) + request.settings.batch - 1) / request.settings.batch;
     const std::int64_t steps = checked_mul(batches, request.settings.epochs, "epochs");
-    if (config.has_gain() && config.filter.warm_up >= steps && replicas.leads())
-      print_notice(
-          "gainlens: warning: --arm {}: the filter does not act in this training: its warm-up takes {} steps "
-          "(--warm-up), and the training has {}\n",
-          name, config.filter.warm_up, steps);
+    if (arm->factor == AttentionFactor::kalman_gain && request.settings.filter.warm_up >= steps && replicas.leads())
+      tell_warning(
+          "--arm {}: the filter does not act in this training: its warm-up takes {} steps "
+          "(--warm-up), and the training has {}",
+          name, request.settings.filter.warm_up, steps);
     check_memory(request.settings, split, sharing.seeds_at_once, arm->arm);
   }
   const Json document =

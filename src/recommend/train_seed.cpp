@@ -2,13 +2,13 @@
 
 #include "core/atomic_file.h"
 #include "core/check.h"
-#include "core/console.h"
 #include "core/divergence.h"
+#include "core/listener.h"
 #include "core/ranking_metrics.h"
 #include "recommend/baselines.h"
 #include "recommend/finished_seeds.h"
 #include "recommend/recommend_task.h"
-#include "recommend/sasrec_checkpoint.h"
+#include "recommend/recommender_checkpoint.h"
 #include "recommend/seed_result.h"
 #include "training/trainer.h"
 #include "training/training_folder.h"
@@ -45,17 +45,18 @@ training::TrainerOptions trainer_options(const Settings& settings, const Recomme
 
 /// Gives the model of the task the weights of the best epoch, which rank 0 has stored.
 void take_best_weights(RecommendTask& task, const SeedJob& job, training::Replicas& replicas) {
-  std::optional<SasRecCheckpoint> best;
+  std::optional<RecommenderCheckpoint> best;
   if (replicas.leads()) {
-    best = load_sasrec(job.folder, CheckpointLayout::gainlens);
-    CHECK(best->seed == std::to_string(job.seed),
+    best = open_recommender(job.folder);
+    CHECK(best->seed.empty() || best->seed == std::to_string(job.seed),  // the first versions did not write it
           "{}: its checkpoint is not of seed {}; delete the folder to train again", printable(job.folder.string()),
           job.seed);
-    CHECK(best->config == task.model().config(),
+    const Json stored = Json(best->model->document());
+    CHECK(stored == Json(task.model().document()),
           "{}: its checkpoint (arm {}) is not of this training (arm {}): another arm, shape or filter",
-          printable(job.folder.string()), name_of(best->config.arm), job.arm);
+          printable(job.folder.string()), stored.value("arm", "plain"), job.arm);
   }
-  task.take_weights(best ? &best->weights : nullptr);
+  task.take_weights(best ? best->model.get() : nullptr);
 }
 
 /// Proves that the checkpoint of the best epoch is as the training wrote it.
@@ -76,13 +77,14 @@ Json own_request(const SeedJob& job, const SeedJobs& jobs) {
 SeedResult train_job(const SeedJob& job, Arm arm, const SeedJobs& jobs, training::Replicas& replicas) {
   const Settings& settings = jobs.request.settings;
   const TrainedOn trained_on = trained_on_split(jobs.split, jobs.request.options);
-  const auto keep = [&](const SasRec& model) {
-    save_sasrec(job.folder, model.config(), model.weights(), trained_on, std::to_string(job.seed));
+  const auto keep = [&](Backbone& model) {
+    save_recommender(job.folder, model, trained_on, std::to_string(job.seed));
     return runfile::checksums_of(checkpoint_files(job.folder));
   };
   RecommendTask task(settings, arm, jobs.split, job.seed, keep, replicas);
   std::optional<training::TrainingFolder> folder;
-  if (replicas.leads()) folder.emplace(job.folder / "training", own_request(job, jobs), growing_settings());
+  if (replicas.leads())
+    folder.emplace(job.folder / "training", own_request(job, jobs), request_rules(*jobs.request.settings.backbone));
   training::TrainerOptions options = trainer_options(settings, task);
   std::int64_t reached = 0;  // 0: no epoch of this call has ended
   bool warned = false;
@@ -91,9 +93,9 @@ SeedResult train_job(const SeedJob& job, Arm arm, const SeedJobs& jobs, training
     if (reached == 0)
       jobs.progress.skip(static_cast<double>(epoch - 1), fmt::format("{} seed {} goes on", job.arm, job.seed));
     reached = epoch;
-    const std::string warning = task.filter().warning();
+    const std::string warning = task.filter() != nullptr ? task.filter()->warning() : std::string();
     if (!warning.empty() && !warned && replicas.leads())
-      print_notice("gainlens: {} seed {}, epoch {}: {}\n", job.arm, job.seed, epoch, warning);
+      tell_note("{} seed {}, epoch {}: {}", job.arm, job.seed, epoch, warning);
     warned = warned || !warning.empty();
     jobs.progress.epoch_done(fmt::format("{} seed {}, epoch {}, loss {:.4f}, {}", job.arm, job.seed, epoch,
                                          point.training_loss, task.describe(point.validation_loss)));
@@ -107,7 +109,7 @@ SeedResult train_job(const SeedJob& job, Arm arm, const SeedJobs& jobs, training
     result.curve["training_loss"].push_back(point.training_loss);
   for (std::size_t i = 0; i < ranking_metrics().size(); ++i)
     result.curve[ranking_metrics()[i].name()] = task.validation()[i];
-  result.filter = task.filter().curves();
+  if (task.filter() != nullptr) result.filter = task.filter()->curves();
   if (folder) prove_best(task, job, result.best_epoch, folder->state_file());
   take_best_weights(task, job, replicas);
   result.rank = task.ranks(data::HeldOut::test);
@@ -166,7 +168,8 @@ SeedOutcome stored_outcome(const SeedJob& job, std::int64_t items) {
 SeedOutcome run_job(const SeedJob& job, const SeedJobs& jobs, training::Replicas& replicas) {
   const auto start = std::chrono::steady_clock::now();
   const std::filesystem::path file = job.folder / seed_result_name;
-  const std::string request = training::request_identity(own_request(job, jobs), growing_settings());
+  const std::string request =
+      training::request_identity(own_request(job, jobs), request_rules(*jobs.request.settings.backbone));
   const std::optional<SeedResult> done =
       replicas.leads() ? finished_result(job, jobs.request.settings, request) : std::nullopt;
   if (replicas.text_of_first(done ? "done" : "") == "done") {

@@ -25,8 +25,7 @@ double cost_of(const SeedJob& job, const Settings& settings);
 /// Shows the progress of several trainings on one line. The unit of cost is an epoch.
 class SharedProgress {
  public:
-  SharedProgress(double cost, bool quiet)
-      : progress_("train recommend", cost, "epochs", quiet ? Progress::Style::quiet : Progress::Style::automatic) {}
+  SharedProgress(double cost, bool quiet) : progress_("train recommend", cost, "epochs", quiet) {}
 
   void epoch_done(const std::string& label) { advance(1, 1, label); }
   /// A job without epochs.

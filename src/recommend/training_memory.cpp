@@ -12,10 +12,9 @@ namespace gainlens::recommend {
 namespace {
 
 /// Positions of the batch with the longest histories.
-double most_positions(const Settings& settings, const data::LeaveOneOut& split) {
+double most_positions(const Settings& settings, const HistoryView& view, const data::LeaveOneOut& split) {
   std::vector<std::int64_t> lengths;
-  for (std::int64_t user = 0; user < split.users(); ++user)
-    lengths.push_back(std::min<std::int64_t>(std::ssize(split.training(user)) - 1, settings.model.positions));
+  for (std::int64_t user = 0; user < split.users(); ++user) lengths.push_back(trained_positions(split, user, view));
   std::sort(lengths.begin(), lengths.end(), std::greater<>());
   double sum = 0;
   for (std::int64_t i = 0; i < std::min(settings.batch, split.users()); ++i)
@@ -26,21 +25,12 @@ double most_positions(const Settings& settings, const data::LeaveOneOut& split) 
 }  // namespace
 
 std::uint64_t training_memory(const Settings& settings, const data::LeaveOneOut& split, Arm arm) {
-  const auto width = static_cast<double>(settings.model.width), inner = static_cast<double>(settings.model.inner_width);
-  const auto layers = static_cast<double>(settings.model.layers), items = static_cast<double>(split.items());
-  const double embedding = (items + static_cast<double>(settings.model.positions)) * width;
-  const double layer = 4 * width * width + 2 * width * inner;
-  // Parameter, two moments, gradient; the embedding has the gradients of its two uses and their sum.
-  const double parameters = 6 * embedding + 4 * layers * layer;
-  // What a layer keeps for its backward pass, and the gradients on their way. Fitted to measured peaks: with all users
-  // of Beauty in one batch (128,031 positions) the estimate is 1.31 GB, the peak 1.27 GB above that of the program.
-  // A filter keeps moments, precisions, the Jacobian and slopes too, with their gradients.
-  const double of_filter = parts_of(arm).factor == AttentionFactor::kalman_gain ? 10 * width + 2 * inner : 0;
-  const double of_position = layers * (8 * width + 2 * inner + of_filter) + 6 * width;
-  const double logits = settings.loss == LossKind::sampled
-                            ? 4 * most_positions(settings, split) * static_cast<double>(settings.negatives)
-                            : 12e6;
-  const double numbers = parameters + of_position * most_positions(settings, split) + logits;
+  const ModelPlan plan = plan_of(settings, arm, split.items());
+  const ModelNumbers model = settings.backbone->memory(plan);
+  const double positions = most_positions(settings, settings.backbone->view(plan), split);
+  const double logits =
+      settings.loss == LossKind::sampled ? 4 * positions * static_cast<double>(settings.negatives) : 12e6;
+  const double numbers = model.parameters + model.of_position * positions + logits;
   return static_cast<std::uint64_t>(4 * numbers);
 }
 

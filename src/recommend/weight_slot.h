@@ -23,7 +23,15 @@ struct WeightSlot {
   std::optional<double> start;  ///< before training; absent: drawn
 };
 
-/// Gives a weight its values: float32, in the shape of the slot, without gradients.
-using WeightSource = std::function<at::Tensor(const WeightSlot&)>;
+/// What a weight begins with, in float32: its start, or numbers from N(0, 0.02^2). They follow from the seed and its
+/// own name: models that share a weight's name and shape share its start.
+at::Tensor initial_values(const WeightSlot& slot, std::uint64_t seed);
+
+/// Where the weights of a model are stored.
+struct WeightSource {
+  std::string where;  ///< for messages
+  /// The values of a weight: float32, in the shape of the slot, without gradients.
+  std::function<at::Tensor(const WeightSlot&)> read;
+};
 
 }  // namespace gainlens::recommend

@@ -2,8 +2,8 @@
 
 #include "core/available_memory.h"
 #include "core/check.h"
-#include "core/console.h"
 #include "core/counted.h"
+#include "core/listener.h"
 #include "core/progress.h"
 #include "core/quantity.h"
 #include "models/checkpoint/checkpoint_source.h"
@@ -76,7 +76,7 @@ bool has_likelihood(const SweepOptions& options, const models::DecoderConfig& co
 
 runfile::Notice notice(const SweepOptions& options) {
   if (options.quiet) return {};
-  return [](const std::string& text) { print_notice("gainlens: {}\n", text); };
+  return [](const std::string& text) { tell_note("{}", text); };
 }
 
 /// The lengths that were asked for, or the default ones.
@@ -264,7 +264,7 @@ runfile::Request make_request(const SweepOptions& options, const Job& job,
 /// in float32, for a moment twice as much) and that an interruption loses little.
 constexpr std::int64_t group_tokens = std::int64_t{1} << 17;
 
-/// Measures chunks and shows progress on stderr. Loads the model before the first chunk is measured. Chunks are
+/// Measures chunks and tells of progress. Loads the model before the first chunk is measured. Chunks are
 /// measured one after the other. If weights are streamed, groups of chunks pass each layer together.
 class ChunkMeter {
  public:
@@ -288,7 +288,7 @@ class ChunkMeter {
     to_measure_ = own;
     const bool quiet = options_.quiet || options_.group.rank > 0;
     if (options_.group.rank == 0) warn_of_memory();
-    progress_.emplace("sweep", total, "tokens", quiet ? Progress::Style::quiet : Progress::Style::automatic);
+    progress_.emplace("sweep", total, "tokens", quiet);
   }
 
   /// The numbers of several processes on one machine are not added.
@@ -313,8 +313,7 @@ class ChunkMeter {
     }
     std::ranges::sort(lengths);
     lengths.erase(std::unique(lengths.begin(), lengths.end()), lengths.end());
-    if (const auto text = memory_warning(job_.config, memory, lengths, available_memory()))
-      print_notice("gainlens: warning: {}\n", *text);
+    if (const auto text = memory_warning(job_.config, memory, lengths, available_memory())) tell_warning("{}", *text);
   }
 
   runfile::ShardResult measure(const runfile::ShardKey& key) {
@@ -431,7 +430,7 @@ std::int64_t longest_length(std::int64_t tokens, data::ChunkPlan plan, std::int6
 SweepOutcome run_sweep(const SweepOptions& options) {
   const Job job = read_job(options);
   if (options.group.rank == 0) {
-    for (const std::string& note : job.notes) print_notice("gainlens: warning: {}\n", note);
+    for (const std::string& note : job.notes) tell_warning("{}", note);
   }
   ChunkMeter meter(options, job);
   SweepOutcome outcome;

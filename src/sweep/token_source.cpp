@@ -2,8 +2,8 @@
 
 #include "core/check.h"
 #include "core/checked.h"
-#include "core/console.h"
 #include "core/counted.h"
+#include "core/listener.h"
 #include "core/sha256.h"
 #include "data/text.h"
 #include "tokenizers/text_encoder.h"
@@ -104,9 +104,9 @@ std::optional<std::int64_t> all_tokens(bool /*bos*/) {
 void tell_of_line_end(const TokenSource& source) {
   if (!source.without_line_end) return;
   const std::int64_t tokens = std::ssize(source.tokens);
-  print_notice(
-      "gainlens: the text ends in a line end, which is a part of its {}; without it there {} (printf '%s' writes "
-      "none)\n",
+  tell_note(
+      "the text ends in a line end, which is a part of its {}; without it there {} (printf '%s' writes "
+      "none)",
       gainlens::counted(tokens, "token"),
       *source.without_line_end == 1 ? "is 1" : fmt::format("are {}", *source.without_line_end));
 }

@@ -50,7 +50,7 @@ struct TokenSource {
 TokenSource read_tokens(const TokenSourceOptions& options, const std::filesystem::path& folder, std::int64_t vocabulary,
                         std::optional<std::int64_t> config_bos, const TokensNeeded& needed = all_tokens);
 
-/// Says on stderr that the last token of a prompt is, or holds, the line end of its file (as `echo` writes one).
+/// Tells the listener that the last token of a prompt is, or holds, the line end of its file (as `echo` writes one).
 void tell_of_line_end(const TokenSource& source);
 
 }  // namespace gainlens::sweep

@@ -1,7 +1,7 @@
 #include "training/process_replicas.h"
 
 #include "core/check.h"
-#include "core/console.h"
+#include "core/listener.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -59,7 +59,7 @@ class WaitingNotice {
   WaitingNotice(std::string text, std::chrono::milliseconds after)
       : waiter_([this, text = std::move(text), after] {
           std::unique_lock lock(mutex_);
-          if (!over_.wait_for(lock, after, [this] { return met_; })) print_notice("{}", text);
+          if (!over_.wait_for(lock, after, [this] { return met_; })) tell_note("{}", text);
         }) {}
   WaitingNotice(const WaitingNotice&) = delete;
   WaitingNotice& operator=(const WaitingNotice&) = delete;
@@ -88,8 +88,7 @@ std::string waiting_text(const runfile::ProcessGroup& group, const Environment& 
   std::tm parts{};
   ::gmtime_r(&until, &parts);
   return fmt::format(
-      "gainlens: process {} of {} waits for {} at {}:{}, until {:02}:{:02}:{:02} UTC; start every process, or end this "
-      "one\n",
+      "process {} of {} waits for {} at {}:{}, until {:02}:{:02}:{:02} UTC; start every process, or end this one",
       group.rank, group.size, group.rank == 0 ? "the others" : "process 0 and the others", printable(address, 100),
       port, parts.tm_hour, parts.tm_min, parts.tm_sec);
 }

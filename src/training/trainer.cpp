@@ -40,7 +40,7 @@ class Trainer {
     resume();
     outcome_.resumed_at = step_;
     Progress progress(options_.title, static_cast<double>(options_.steps - step_), options_.unit,
-                      options_.quiet || !replicas_.leads() ? Progress::Style::quiet : Progress::Style::automatic);
+                      options_.quiet || !replicas_.leads());
     while (step_ < options_.steps && !best_.exhausted()) {
       const double amount = task_.amount(step_);
       step_once();

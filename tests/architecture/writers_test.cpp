@@ -1,10 +1,11 @@
 // All writing and printing must go through the parts that check the result: core/atomic_file.h, core/console.h,
-// runfile/hdf5.h.
+// runfile/hdf5.h. Libraries print nothing: they tell a listener (core/listener.h), and the program prints.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// All other uses in the folders of the program, for example "src/core/json.cpp:12: fopen(".
-std::vector<std::string> unchecked_writers(const fs::path& root) {
+/// Uses of words in the folders of the program, for example "src/core/json.cpp:12: fopen(".
+/// @param allowed  whether a file may use a word
+std::vector<std::string> uses_of(const std::vector<std::string>& words, const fs::path& root,
+                                 const std::function<bool(const std::string& path, const std::string& word)>& allowed) {
   std::vector<std::string> uses;
   for (const char* folder : {"src", "data", "hooks", "analyses", "reports"}) {
     if (!fs::exists(root / folder)) continue;
@@ -24,10 +27,8 @@ std::vector<std::string> unchecked_writers(const fs::path& root) {
       std::ifstream file(entry.path());
       std::string line;
       for (int number = 1; std::getline(file, line); ++number) {
-        for (const char* word : {"fmt::print(", "std::cout", "std::cerr", "std::ofstream", "std::fstream", "fopen(",
-                                 "popen(", "H5Fcreate("}) {
-          const bool allowed = path == "src/runfile/hdf5.cpp" && std::string(word) == "H5Fcreate(";
-          if (!allowed && line.find(word) != std::string::npos)
+        for (const std::string& word : words) {
+          if (line.find(word) != std::string::npos && !allowed(path.string(), word))
             uses.push_back(path.string() + ":" + std::to_string(number) + ": " + word);
         }
       }
@@ -37,7 +38,23 @@ std::vector<std::string> unchecked_writers(const fs::path& root) {
 }
 
 TEST(Writers, OnlyTheCheckedOnesAreUsed) {
-  EXPECT_THAT(unchecked_writers(GAINLENS_SOURCE_DIR), ::testing::IsEmpty());
+  const auto allowed = [](const std::string& path, const std::string& word) {
+    return path == "src/runfile/hdf5.cpp" && word == "H5Fcreate(";
+  };
+  EXPECT_THAT(uses_of({"fmt::print(", "std::cout", "std::cerr", "std::ofstream", "std::fstream", "fopen(", "popen(",
+                       "H5Fcreate("},
+                      GAINLENS_SOURCE_DIR, allowed),
+              ::testing::IsEmpty());
+}
+
+TEST(Writers, LibrariesPrintNothing) {
+  const auto allowed = [](const std::string& path, const std::string& /*word*/) {
+    return path.starts_with("src/cli/") || path.starts_with("src/core/console.");
+  };
+  EXPECT_THAT(uses_of({"print_notice(", "print_result(", "write_notice(", "write_result(", "write_control(",
+                       "core/console.h", "stderr", "stdout", "printf(", "std::puts(", "fputs("},
+                      GAINLENS_SOURCE_DIR, allowed),
+              ::testing::IsEmpty());
 }
 
 }  // namespace

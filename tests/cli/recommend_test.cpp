@@ -476,6 +476,20 @@ TEST_F(Recommend, WrongEvaluationsAreOneLine) {
   refused({"--checkpoint", folder_.path() / "none", "--data", data_}, "no such file or folder");
 }
 
+TEST_F(Recommend, ABackboneThatIsNotKnownIsNamed) {
+  expect_refused(run_gainlens(training(run_, {"--backbone", "sasrek"})), "--backbone: 'sasrek'; must be sasrec");
+  ASSERT_EQ(run_gainlens(training(run_, {"--quiet"})).exit_code, 0);
+  const std::string checkpoint = run_ + "/plain/seed-0";
+  expect_refused(run_gainlens({"evaluate", "language-model", checkpoint, "--text", data_}),
+                 "is a recommender; use gainlens evaluate recommend");
+  Json config = Json::parse(bytes_of(checkpoint + "/config.json"));
+  config["model_type"] = "gainlens-hstu";
+  write_file(checkpoint + "/config.json", config.dump());
+  const std::string reason = "the backbone in 'model_type': 'hstu'; must be sasrec";
+  expect_refused(run_gainlens({"hooks", checkpoint}), reason);
+  expect_refused(run_gainlens({"evaluate", "recommend", "--checkpoint", checkpoint, "--data", data_}), reason);
+}
+
 TEST_F(Recommend, ArmsAreComparedBySeed) {
   ASSERT_EQ(run_gainlens(training(run_, {"--arm", "plain,markov,popularity", "--seeds", "2"})).exit_code, 0);
   const ProgramResult compared = run_gainlens({"compare", run_, "--json"});

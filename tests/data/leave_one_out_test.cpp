@@ -28,13 +28,26 @@ TEST(LeaveOneOutTest, TheLastTwoItemsAreHeldOut) {
   EXPECT_EQ(split.users(), 2);
   EXPECT_EQ(split.items(), 4);
   EXPECT_THAT(split.training(0), ElementsAre(1, 2, 3));
-  EXPECT_THAT(split.history(0, HeldOut::validation), ElementsAre(1, 2, 3));
-  EXPECT_THAT(split.history(0, HeldOut::test), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(split.history(0, HeldOut::validation).items, ElementsAre(1, 2, 3));
+  EXPECT_THAT(split.history(0, HeldOut::test).items, ElementsAre(1, 2, 3, 4));
   EXPECT_EQ(split.target(0, HeldOut::validation), 4);
   EXPECT_EQ(split.target(0, HeldOut::test), 2);
   EXPECT_THAT(split.training(1), ElementsAre(2));
   EXPECT_EQ(split.target(1, HeldOut::test), 3);
   EXPECT_THAT(split.training_counts(), ElementsAre(0, 1, 2, 1, 0));  // item 4 is for validation alone
+}
+
+TEST(LeaveOneOutTest, TimesGoWithTheItems) {
+  const LeaveOneOut split = split_of(
+      "b::7::5::40\na::10::5::4\na::20::5::1\na::30::5::2\na::40::5::3\nb::7::5::10\n"
+      "b::9::5::30\n");
+  const std::int64_t a = split.interactions().users[0] == "a" ? 0 : 1;
+  EXPECT_THAT(split.history(a, HeldOut::test).times, ElementsAre(1, 2, 3));
+  EXPECT_THAT(split.history(a, HeldOut::validation).times, ElementsAre(1, 2));
+  EXPECT_THAT(split.training_inputs(a).times, ElementsAre(1));
+  EXPECT_THAT(split.training_inputs(a).items, ElementsAre(2));  // item "20"
+  EXPECT_THAT(split.history(1 - a, HeldOut::test).times, ElementsAre(10, 30));
+  EXPECT_TRUE(split_of("a 1 2 3\n").history(0, HeldOut::test).times.empty());
 }
 
 TEST(LeaveOneOutTest, TheChecksumIsOverNames) {

@@ -25,7 +25,8 @@ LEAST_STRETCH = 0.01
 
 @dataclasses.dataclass(frozen=True)
 class Filter:
-    """The choices of the filter; the field names are the keys of "filter" in config.json.
+    """The choices of the filter; the field names are the keys of "filter" in config.json. A file has the keys whose
+    values differ from these.
 
     How training starts (initial_gain, initial_decay, process_noise_start, warm_up) changes nothing here."""
 
@@ -72,6 +73,15 @@ class Config(sasrec_reference.Config):
     def __post_init__(self):
         super().__post_init__()
         assert self.norm == "pre" and not self.embedding_norm and self.arm in ARMS
+
+    def fields(self):
+        chosen = super().fields()
+        chosen["filter"] = {
+            field.name: getattr(self.filter, field.name)
+            for field in dataclasses.fields(Filter)
+            if getattr(self.filter, field.name) != field.default
+        }
+        return chosen
 
     def has_recency(self):
         decaying = self.arm in ("bft", "gate", "constant-k") and self.filter.recency_decay

@@ -16,6 +16,7 @@ float64:
 """
 
 import argparse
+import functools
 import json
 import pathlib
 import platform
@@ -112,6 +113,31 @@ def arrays_of(chunks):
     return {length: {field: tensor.numpy() for field, tensor in chunk.items()} for length, chunk in chunks.items()}
 
 
+def write_added(field, name, checkpoint, folder):
+    """Writes expected_sweep-FIELD.safetensors: a field that older goldens lack. They stay as they are."""
+    tokens = safetensors.torch.load_file(folder / "expected.safetensors")["tokens"]
+    known, _ = sweep_reference.read_expected(folder)
+    with reference_model.float64_throughout():
+        chunks, arrays, _ = run_chunks(checkpoint, torch.float64, tokens, fused=False)
+    if field not in chunks[LENGTHS[-1]]:
+        return  # of layers that this model does not have
+    for key, tensor in chunks[LENGTHS[-1]].items():
+        if key != field:
+            assert_close(tensor, torch.from_numpy(known[f"{LENGTHS[-1]}.{key}"].copy()), f"{name}: {key}")
+    runs = [
+        bfloat16_errors(run_chunks(checkpoint, torch.bfloat16, tokens, fused)[1], arrays)
+        for fused in (reference_model.has_fused_attention(checkpoint), False)
+    ]
+    paths = [path for path in runs[0] if path.split("/")[-1].startswith(field)]
+    lengths = LENGTHS if field in sweep_reference.WHOLE_CHUNK else LENGTHS[-1:]
+    stored = {f"{length}.{field}": chunks[length][field].clone().contiguous() for length in lengths}
+    stored |= {
+        f"bfloat16_error.{path}": torch.tensor([max(run[path] for run in runs)], dtype=torch.float64) for path in paths
+    }
+    safetensors.torch.save_file(stored, folder / f"expected_sweep-{field}.safetensors")
+    print(f"{name:28} {field}: {len(paths)} datasets")
+
+
 def write_expected(name, checkpoint, folder):
     golden = safetensors.torch.load_file(folder / "expected.safetensors")
     tokens = golden["tokens"]
@@ -160,7 +186,10 @@ def main():
     parser.add_argument("--shared-data", type=pathlib.Path, required=True, help="folder with models/")
     parser.add_argument("--models", type=pathlib.Path, required=True, help="the golden folders")
     parser.add_argument("--only", nargs="*", help="names of the goldens to make; default all")
+    parser.add_argument("--add", help="a field of sweep_reference.ADDED: only its files are made")
     arguments = parser.parse_args()
+    assert arguments.add is None or arguments.add in sweep_reference.ADDED, f"{arguments.add} is not in ADDED"
+    write = functools.partial(write_added, arguments.add) if arguments.add else write_expected
     torch.set_num_threads(1)  # sums always in the same order
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
@@ -174,10 +203,10 @@ def main():
                 checkpoint = pathlib.Path(text_folder)
                 random_checkpoint.make_checkpoint(checkpoint, name, config["text_config"], seed)
                 same_tensors(checkpoint, folder, config)
-            write_expected(name, checkpoint, folder)
+            write(name, checkpoint, folder)
     name = "tinystories-656K"
     if not arguments.only or name in arguments.only:
-        write_expected(name, arguments.shared_data / "models" / name, arguments.models / name)
+        write(name, arguments.shared_data / "models" / name, arguments.models / name)
 
 
 if __name__ == "__main__":

@@ -32,9 +32,11 @@ class Config:
     def __post_init__(self):
         assert self.norm in ("pre", "post") and self.alignment in ("end", "start") and self.width % self.heads == 0
 
+    def fields(self):
+        return dataclasses.asdict(self)
+
     def to_json(self):
-        fields = {"model_type": "gainlens-sasrec", **dataclasses.asdict(self), "activation": "gelu"}
-        return json.dumps(fields, indent=2) + "\n"
+        return json.dumps({"model_type": "gainlens-sasrec", **self.fields(), "activation": "gelu"}, indent=2) + "\n"
 
 
 class Attention(nn.Module):

@@ -1,7 +1,6 @@
-#include "language/filter_training.h"
-
 #include "core/error.h"
 #include "language/evaluate_language_model.h"
+#include "language/filter_host.h"
 #include "language/language_model_task.h"
 #include "language/language_testing.h"
 #include "language/train_language_model.h"
@@ -74,7 +73,8 @@ class SmallTraining {
     options.save_every = recipe_.save_every;
     options.quiet = true;
     outcome = training::train(task, folder_, options);
-    points = task.filter_points();
+    csv = task.filter().csv();
+    curves = task.filter().curves();
   }
 
   /// Every tensor by its name, in all roles.
@@ -88,7 +88,8 @@ class SmallTraining {
 
   models::DecoderWeights weights;
   training::TrainingOutcome outcome;
-  std::vector<FilterPoint> points;
+  std::string csv;
+  std::map<std::string, std::vector<double>> curves;  // [evaluation, layer]
 
  private:
   static TrainingTokens tokens() {
@@ -116,42 +117,40 @@ TEST(FilterTraining, AStoppedTrainingContinuesWithTheSameBits) {
     EXPECT_EQ(stopped.outcome.resumed_at, 15);
     const auto expected = whole.tensors();
     for (const auto& [name, tensor] : stopped.tensors()) EXPECT_TRUE(at::equal(tensor, expected.at(name))) << name;
-    EXPECT_EQ(filter_csv(stopped.points), filter_csv(whole.points));
+    EXPECT_EQ(stopped.csv, whole.csv);
   }
 }
 
 TEST(FilterTraining, RecordsEachLayerOfEachEvaluation) {
   SmallTraining training(small_filter());
   training.run(0);
-  ASSERT_EQ(training.points.size(), 8U);  // four evaluations of two layers
-  const FilterPoint &warming = training.points[0], &first = training.points[2], &last = training.points[3];
-  EXPECT_EQ(warming.step, 10);
-  EXPECT_TRUE(std::isnan(warming.gain));  // the plain layer, until step 12
-  EXPECT_NEAR(warming.decay, 0.99, 1e-6);
-  EXPECT_EQ(first.step, 20);
-  EXPECT_EQ(last.layer, 1);
-  for (const FilterPoint* point : {&first, &last}) {
-    EXPECT_GT(point->gain, 0);
-    EXPECT_LT(point->gain, 1);
-    EXPECT_GT(point->precision, 0);
-    EXPECT_GT(point->observation_precision, 1);
-    EXPECT_NE(point->decay, warming.decay);
-    EXPECT_GE(point->share_at_most, 0);
+  const auto& curves = training.curves;
+  const std::size_t warming = 0, first = 2, last = 3;  // four evaluations of two layers
+  for (const auto& [name, values] : curves) EXPECT_EQ(values.size(), 8U) << name;
+  EXPECT_TRUE(std::isnan(curves.at("gain")[warming]));  // the plain layer, until step 12
+  EXPECT_NEAR(curves.at("decay")[warming], 0.99, 1e-6);
+  for (const std::size_t point : {first, last}) {
+    EXPECT_GT(curves.at("gain")[point], 0);
+    EXPECT_LT(curves.at("gain")[point], 1);
+    EXPECT_GT(curves.at("precision")[point], 0);
+    EXPECT_GT(curves.at("observation_precision")[point], 1);
+    EXPECT_NE(curves.at("decay")[point], curves.at("decay")[warming]);
+    EXPECT_GE(curves.at("share_at_most")[point], 0);
   }
-  EXPECT_GT(first.process_noise, 0);
-  EXPECT_TRUE(std::isnan(last.process_noise));  // no layer reads the precision after the last one
-  EXPECT_GT(first.stretch, 0);
-  EXPECT_NE(first.stretch, 1);
-  EXPECT_GT(first.jacobian_energy, 0);
-  EXPECT_LT(first.jacobian_energy, 1);
-  std::istringstream csv(filter_csv(training.points));
+  EXPECT_GT(curves.at("process_noise")[first], 0);
+  EXPECT_TRUE(std::isnan(curves.at("process_noise")[last]));  // no layer reads the precision after the last one
+  EXPECT_GT(curves.at("stretch")[first], 0);
+  EXPECT_NE(curves.at("stretch")[first], 1);
+  EXPECT_GT(curves.at("jacobian_energy")[first], 0);
+  EXPECT_LT(curves.at("jacobian_energy")[first], 1);
+  std::istringstream csv(training.csv);
   std::string line;
   std::getline(csv, line);
   EXPECT_EQ(line,
-            "step,layer,precision,observation_precision,gain,share_at_most,process_noise,stretch,decay,"
-            "jacobian_energy");
+            "step,layer,precision,observation_precision,gain,process_noise,stretch,share_at_most,decay,"
+            "share_of_precision_at_most,jacobian_energy");
   std::getline(csv, line);
-  EXPECT_THAT(line, HasSubstr("10,0,,,,,"));
+  EXPECT_THAT(line, HasSubstr("10,0,,,,"));
 }
 
 TEST(FilterTraining, TheFirstBatchGivesTheInitialGain) {
@@ -164,9 +163,10 @@ TEST(FilterTraining, TheFirstBatchGivesTheInitialGain) {
   const models::DecoderConfig config = models::parse_decoder_config(document, "test");
   weights = models::initial_weights(config, 3);
   models::Decoder decoder(config, weights, models::WeightUse::trained);
-  FilterTraining training(decoder, config, weights, 5);
+  DecoderFilterHost host(decoder, config, weights);
+  training::FilterTraining training(host, 5);
   const at::Tensor inputs = at::arange(64, at::kLong).remainder(40).view({2, 32});
-  training.prepare(0, inputs);
+  training.prepare(0, {.batch = [&](const hooks::Hooks& hooks) { decoder.forward({inputs}, {}, hooks); }});
   double gain = 0;
   hooks::Hooks hooks;
   hooks.observe(hooks::Glob("blocks.0.attn.hook_gain"),

@@ -244,9 +244,10 @@ class RandomWeights {
         // Large router weights avoid near ties, in which another precision would choose other experts.
         if (field.name == "router") return 4 * normal / std::sqrt(static_cast<double>(field.shape.back()));
         return normal / std::sqrt(static_cast<double>(field.shape.back()));
+      case models::WeightField::Kind::filter:
       case models::WeightField::Kind::precision:
         if (!field.start) return normal / std::sqrt(static_cast<double>(field.shape.back()));
-        return field.name == "precision_range" ? normal.abs() + 0.5 : *field.start + 0.5 * normal;
+        return field.name == "precision.range" ? normal.abs() + 0.5 : *field.start + 0.5 * normal;
       case models::WeightField::Kind::constant:
         return field.name == "stretch" ? 0.5 + normal.square() : at::ones(field.shape, at::kDouble);
     }

@@ -150,8 +150,10 @@ std::set<std::string_view> names_of(const std::vector<WeightField>& fields) {
   return names;
 }
 
-void expect_names_and_tensors(const std::set<std::string_view>& names, const TensorsByField& tensors,
-                              std::size_t bytes_of_weights) {
+/// @param filter  names of the weights of a filter: a decoder has some of them
+void expect_names_and_tensors(std::set<std::string_view> names, const std::map<std::string_view, at::Tensor*>& filter,
+                              const TensorsByField& tensors, std::size_t bytes_of_weights) {
+  for (const auto& [name, tensor] : filter) EXPECT_TRUE(names.insert(name).second) << name;
   std::set<std::string_view> found;
   std::set<const at::Tensor*> places;
   for (const auto& [name, tensor] : tensors) {
@@ -165,9 +167,10 @@ void expect_names_and_tensors(const std::set<std::string_view>& names, const Ten
 TEST(WeightFields, EachHasATensorOfItsOwn) {
   DecoderWeights weights;
   LayerWeights layer;
-  expect_names_and_tensors(names_of(layer_fields(small_config(), 0)), tensors_by_field(layer), sizeof(LayerWeights));
-  expect_names_and_tensors(names_of(outer_fields(small_config())), tensors_by_field(weights),
-                           sizeof(DecoderWeights) - sizeof(weights.layers));
+  expect_names_and_tensors(names_of(layer_fields(small_config(), 0)), bft::tensors_by_name(layer.filter),
+                           tensors_by_field(layer), sizeof(LayerWeights));
+  expect_names_and_tensors(names_of(outer_fields(small_config())), bft::tensors_by_name(weights.precision),
+                           tensors_by_field(weights), sizeof(DecoderWeights) - sizeof(weights.layers));
 }
 
 TEST(Pack, RefusesPartsThatDoNotFit) {

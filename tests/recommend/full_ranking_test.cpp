@@ -3,7 +3,7 @@
 #include "core/error.h"
 #include "core/ranking_metrics.h"
 #include "recommend/baselines.h"
-#include "recommend/sasrec_checkpoint.h"
+#include "recommend/recommender_checkpoint.h"
 #include "recommend/small_data.h"
 #include "support/shared_data.h"
 
@@ -27,9 +27,9 @@ using ::testing::ThrowsMessage;
 class TableScorer : public Scorer {
  public:
   explicit TableScorer(at::Tensor table) : table_(std::move(table)) {}
-  at::Tensor represent(std::span<const std::span<const data::ItemId>> histories) override {
+  at::Tensor represent(std::span<const data::History> histories) override {
     std::vector<std::int64_t> rows;
-    for (const auto& history : histories) rows.push_back(std::ssize(history) % table_.size(0));
+    for (const auto& history : histories) rows.push_back(std::ssize(history.items) % table_.size(0));
     return at::tensor(rows, at::kLong);
   }
   at::Tensor scores(const at::Tensor& users, std::int64_t first, std::int64_t count) override {
@@ -67,7 +67,7 @@ TEST(FullRanking, IsThatOfASortedListInBlocksOfAnySize) {
   for (const bool keep_seen : {false, true}) {
     std::vector<float> expected;
     for (std::int64_t user = 0; user < split.users(); ++user) {
-      const auto history = split.history(user, data::HeldOut::test);
+      const auto history = split.history(user, data::HeldOut::test).items;
       const std::set<data::ItemId> known(history.begin(), history.end());
       const at::Tensor row = scorer.table_[std::ssize(history) % 11];
       const data::ItemId target = split.target(user, data::HeldOut::test);
@@ -111,7 +111,7 @@ TEST(Baselines, ByHand) {
   // Training items: 1 2 3 | 1 2 | 3 1 2. Counts: 2, 3, 2, 0 for 1, 2, 3, 4... Steps: 1>2 three times, 2>3, 3>1.
   const data::LeaveOneOut split = split_of({{1, 2, 3, 4, 4}, {1, 2, 4, 4}, {3, 1, 2, 4, 4}}, 4);
   const std::vector<data::ItemId> last_is_2{1, 2}, last_is_3{3};
-  const std::vector<std::span<const data::ItemId>> histories{last_is_2, last_is_3};
+  const std::vector<data::History> histories{{last_is_2, {}}, {last_is_3, {}}};
   const auto popularity = make_baseline("popularity", split), markov = make_baseline("markov", split);
   const at::Tensor popular = popularity->scores(popularity->represent(histories), 0, 4);
   EXPECT_TRUE(at::equal(popular[0], at::tensor({3.0F, 3.0F, 2.0F, 0.0F})));
@@ -141,10 +141,9 @@ TEST(PublishedCheckpoint, HasThePublishedFigures) {
   const auto data_path = testing::shared_data("amazon/Beauty.txt.gz");
   if (!model_path || !data_path) GTEST_SKIP() << "shared data models/iclrec-beauty and amazon/Beauty.txt.gz are absent";
   const data::LeaveOneOut split(data::read_interactions(*data_path));
-  SasRecCheckpoint checkpoint = load_sasrec(*model_path, CheckpointLayout::iclrec);
+  const RecommenderCheckpoint checkpoint = open_recommender(*model_path, "iclrec");
   check_catalogue(checkpoint, split.interactions(), "Beauty");
-  const SasRec model(checkpoint.config, std::move(checkpoint.weights));
-  SasRecScorer scorer(model);
+  BackboneScorer scorer(*checkpoint.model);
   const std::vector<float> ranks = rank_all(scorer, split, data::HeldOut::test);
   const auto mean = [&](const char* name) { return mean_of(parse_ranking_metric(name), ranks); };
   EXPECT_NEAR(mean("hr@5"), 0.0500, 5e-5);

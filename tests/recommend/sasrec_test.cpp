@@ -4,9 +4,10 @@
 #include "formats/tensor_file.h"
 #include "models/checkpoint/tensor_values.h"
 #include "models/decoder/attention_ops.h"
-#include "recommend/sasrec_checkpoint.h"
+#include "recommend/stored_sasrec.h"
 #include "support/refusal.h"
 #include "support/shared_data.h"
+#include "support/text_file.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -30,7 +31,7 @@ using ::testing::HasSubstr;
 
 /// What an independent PyTorch implementation computes in float64; see tests/golden/make_sasrec_golden.py.
 struct Golden {
-  SasRecCheckpoint checkpoint;
+  StoredSasRec checkpoint;
   std::map<std::string, at::Tensor> expected;
   std::vector<std::vector<data::ItemId>> sequences;
 
@@ -39,7 +40,7 @@ struct Golden {
 
 Golden read_golden(const std::string& name) {
   const std::filesystem::path folder = std::filesystem::path(GAINLENS_SOURCE_DIR) / "tests/golden/recommend" / name;
-  Golden golden{load_sasrec(folder, CheckpointLayout::gainlens), {}, {}};
+  Golden golden{load_sasrec(folder), {}, {}};
   const formats::TensorFile file = formats::TensorFile::open(folder / "golden.safetensors");
   for (const auto& [key, entry] : file.entries()) {
     if (entry.dtype == formats::DType::i64) {
@@ -401,8 +402,19 @@ TEST(SasRecFilter, RefusesWhatDoesNotFit) {
   document["arm"] = "bfd";
   EXPECT_THAT(refusal_of([&] { parse_sasrec_config(document, "c"); }), HasSubstr("no arm that is trained"));
   document = Json(to_json(model.config()));
-  document["filter"].erase("predict");
-  EXPECT_THAT(refusal_of([&] { parse_sasrec_config(document, "c"); }), HasSubstr("'predict' is missing"));
+  document["filter"] = {{"jacobian_rank", 4}};  // what a file does not say is what held before the option existed
+  EXPECT_EQ(parse_sasrec_config(document, "c"), model.config());
+  document["filter"]["new_option"] = 1;
+  document["filter"]["newer"] = 1;
+  EXPECT_THAT(refusal_of([&] { parse_sasrec_config(document, "c"); }),
+              HasSubstr("c: 'filter': made by a newer version of gainlens; unknown keys: new_option, newer"));
+  document = Json(to_json(model.config()));
+  document["rotary"] = true;
+  EXPECT_THAT(refusal_of([&] { parse_sasrec_config(document, "c"); }),
+              HasSubstr("c: made by a newer version of gainlens; unknown keys: rotary"));
+  document.erase("rotary");
+  document.erase("width");
+  EXPECT_THAT(refusal_of([&] { parse_sasrec_config(document, "c"); }), HasSubstr("'width' is missing"));
   document = Json(to_json(model.config()));
   document.erase("filter");
   EXPECT_THAT(refusal_of([&] { parse_sasrec_config(document, "c"); }), HasSubstr("'filter'"));
@@ -504,29 +516,30 @@ TEST(SasRecStart, WeightsOfTheSameNameStartAlike) {
 
 TEST(SasRecCheckpointFile, IsReadAsItWasWritten) {
   const TemporaryFolder folder;
-  const SasRec model = model_of("sasrec-pre-start");
-  save_sasrec(folder.path() / "m", model.config(), model.weights(),
-              {.item_names = "names", .split = "s", .ties = "item", .min_item_count = 3});
-  SasRecCheckpoint read = load_sasrec(folder.path() / "m", CheckpointLayout::gainlens);
-  EXPECT_EQ(read.config, model.config());
+  SasRec model = model_of("sasrec-pre-start");
+  save_recommender(folder.path() / "m", model,
+                   {.item_names = "names", .split = "s", .ties = "item", .min_item_count = 3});
+  const RecommenderCheckpoint read = open_recommender(folder.path() / "m");
+  EXPECT_EQ(read.model->kind().name, "sasrec");
+  EXPECT_EQ(Json(read.model->document()), Json(to_json(model.config())));
   EXPECT_EQ(read.data.item_names, "names");
   EXPECT_EQ(read.data.split, "s");
   EXPECT_EQ(read.data.ties, "item");
   EXPECT_EQ(read.data.min_item_count, 3);
-  SasRecWeights weights = model.weights();
-  const auto expected = sasrec_slots(model.config(), weights), found = sasrec_slots(read.config, read.weights);
+  const auto expected = model.slots(), found = read.model->slots();
+  ASSERT_EQ(found.size(), expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(at::equal(*found[i].tensor, *expected[i].tensor));
 }
 
 TEST(SasRecCheckpointFile, BrokenOnesAreRefused) {
-  const auto refusal = [](const std::string& path, CheckpointLayout layout) {
-    return refusal_of([&] { load_sasrec(path, layout); });
+  const auto refusal = [](const std::string& path, std::string_view layout) {
+    return refusal_of([&] { open_recommender(path, layout); });
   };
-  EXPECT_THAT(refusal("/no/such", CheckpointLayout::gainlens), HasSubstr("no such file"));
+  EXPECT_THAT(refusal("/no/such", own_layout), HasSubstr("no such file"));
   const TemporaryFolder folder;
-  const SasRec model = model_of("sasrec-pre-start");
-  save_sasrec(folder.path(), model.config(), model.weights(), {});
-  EXPECT_THAT(refusal(folder.path(), CheckpointLayout::iclrec), HasSubstr("item_embeddings.weight"));
+  SasRec model = model_of("sasrec-pre-start");
+  save_recommender(folder.path(), model, {});
+  EXPECT_THAT(refusal(folder.path(), "iclrec"), HasSubstr("item_embeddings.weight"));
   EXPECT_THAT(refusal_of([&] { parse_sasrec_config(Json{{"model_type", "gpt2"}}, "c"); }), HasSubstr("'gpt2'"));
   Json document = Json(to_json(model.config()));
   document["with"] = 3;
@@ -534,7 +547,11 @@ TEST(SasRecCheckpointFile, BrokenOnesAreRefused) {
   document = Json(to_json(model.config()));
   document["heads"] = 3;
   EXPECT_THAT(refusal_of([&] { parse_sasrec_config(document, "c"); }), HasSubstr("must divide"));
-  EXPECT_THAT(refusal_of([] { parse_checkpoint_layout("iclerc"); }), HasSubstr("did you mean 'iclrec'"));
+  document = Json(to_json(model.config()));
+  document["model_type"] = "gainlens-sasrek";
+  gainlens::testing::write_file(folder.path() / "config.json", document.dump());
+  EXPECT_THAT(refusal(folder.path(), own_layout), HasSubstr("'sasrek'; must be sasrec; did you mean 'sasrec'"));
+  EXPECT_THAT(refusal_of([] { check_layout("iclerc"); }), HasSubstr("did you mean 'iclrec'"));
 }
 
 }  // namespace

@@ -4,13 +4,14 @@
 #include "formats/tensor_file.h"
 #include "recommend/finished_seeds.h"
 #include "recommend/recommend_task.h"
+#include "recommend/recommender_checkpoint.h"
 #include "recommend/sampled_softmax.h"
-#include "recommend/sasrec_checkpoint.h"
 #include "recommend/seed_result.h"
 #include "recommend/small_data.h"
 #include "recommend/train_seed.h"
 #include "recommend/training_memory.h"
 #include "runfile/recommend_run.h"
+#include "support/recording_listener.h"
 #include "support/refusal.h"
 #include "support/shared_data.h"
 #include "support/text_file.h"
@@ -25,6 +26,7 @@
 #include <cmath>
 #include <cstddef>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <map>
 #include <span>
@@ -107,13 +109,13 @@ TEST(TrainRecommend, ProcessesTogetherComputeTheStepsOfOne) {
     for (std::int64_t step = 0; step < 3; ++step) {
       training::SingleReplica alone;
       RecommendTask one(
-          settings, arm, split, 7, [](const SasRec&) { return Json(); }, alone);
+          settings, arm, split, 7, [](const Backbone&) { return Json(); }, alone);
       const auto [loss, gradients] = step_of(one, step, alone);
       const std::vector<float> ranks = one.ranks(data::HeldOut::validation);
       gainlens::testing::with_replicas(
           4, [&, loss = loss, arm = arm, &settings = settings, &gradients = gradients](training::Replicas& replicas) {
             RecommendTask part(
-                settings, arm, split, 7, [](const SasRec&) { return Json(); }, replicas);
+                settings, arm, split, 7, [](const Backbone&) { return Json(); }, replicas);
             const auto [loss_of_four, gradients_of_four] = step_of(part, step, replicas);
             EXPECT_NEAR(loss_of_four, loss, 1e-6 * loss);
             ASSERT_EQ(gradients_of_four.size(), gradients.size());
@@ -129,10 +131,9 @@ TEST(TrainRecommend, ProcessesTogetherComputeTheStepsOfOne) {
 }
 
 /// All weights, also those that are not learned.
-std::vector<at::Tensor> copies_of(const SasRec& model) {
+std::vector<at::Tensor> copies_of(Backbone& model) {
   std::vector<at::Tensor> copies;
-  SasRecWeights weights = model.weights();
-  for (const SasRecSlot& slot : sasrec_slots(model.config(), weights)) copies.push_back(slot.tensor->detach().clone());
+  for (const WeightSlot& slot : model.slots()) copies.push_back(slot.tensor->detach().clone());
   return copies;
 }
 
@@ -143,7 +144,7 @@ auto train_in(const std::filesystem::path& folder, const Settings& settings, Arm
               std::int64_t stop_after) {
   training::SingleReplica alone;
   RecommendTask task(
-      settings, arm, split, 7, [](const SasRec&) { return Json(); }, alone);
+      settings, arm, split, 7, [](const Backbone&) { return Json(); }, alone);
   training::TrainerOptions options;
   options.steps = settings.epochs * task.steps_per_epoch();
   options.evaluate_every = options.save_every = task.steps_per_epoch();
@@ -158,7 +159,7 @@ auto train_in(const std::filesystem::path& folder, const Settings& settings, Arm
   } catch (const std::runtime_error&) {
     EXPECT_GT(stop_after, 0);
   }
-  return std::tuple(copies_of(task.model()), task.validation(), Json(task.filter().notes()));
+  return std::tuple(copies_of(task.model()), task.validation(), Json(task.filter()->notes()));
 }
 
 TEST(TrainRecommend, InterruptedAnywhereEndsWithTheSameBits) {
@@ -166,11 +167,11 @@ TEST(TrainRecommend, InterruptedAnywhereEndsWithTheSameBits) {
   std::vector<std::pair<Settings, Arm>> cases;
   for (const ArmParts& parts : all_arms()) cases.emplace_back(small(), parts.arm);
   cases.emplace_back(small(), Arm::bft);
-  cases.back().first.model.filter.initial_precision = bft::InitialPrecision::em;
+  cases.back().first.filter.initial_precision = bft::InitialPrecision::em;
   cases.emplace_back(small(), Arm::bft);
-  cases.back().first.model.filter.initial_precision = bft::InitialPrecision::count;
-  cases.back().first.model.filter.warm_up = 14;
-  cases.back().first.model.filter.warm_up_form = bft::WarmUp::blend;
+  cases.back().first.filter.initial_precision = bft::InitialPrecision::count;
+  cases.back().first.filter.warm_up = 14;
+  cases.back().first.filter.warm_up_form = bft::WarmUp::blend;
   for (const auto& [settings, arm] : cases) {
     const TemporaryFolder folder;
     const auto whole = train_in(folder.path() / "whole", settings, arm, split, 0);
@@ -318,12 +319,11 @@ TEST(TrainRecommend, ACheckpointThatChangedBeforeTheEndIsNamed) {
   train_recommend(request, split);
 }
 
-/// Writes a result as earlier versions did: without checksums.
-void forget_checksums(const std::filesystem::path& file) {
+/// Writes a file of tensors without some keys of its metadata.
+void forget(const std::filesystem::path& file, const std::vector<std::string>& keys) {
   const formats::TensorFile stored = formats::TensorFile::open(file);
   std::map<std::string, std::string> metadata = stored.metadata();
-  metadata.erase("sha256");
-  metadata.erase("kept");
+  for (const std::string& key : keys) metadata.erase(key);
   std::vector<std::string> bytes;
   std::vector<formats::TensorToWrite> tensors;
   bytes.reserve(stored.entries().size());
@@ -332,6 +332,95 @@ void forget_checksums(const std::filesystem::path& file) {
     tensors.push_back({name, entry.dtype, entry.shape, std::as_bytes(std::span(bytes.back()))});
   }
   formats::write_tensors(file, tensors, metadata);
+}
+
+/// Writes a result as earlier versions did: without checksums.
+void forget_checksums(const std::filesystem::path& file) {
+  forget(file, {"sha256", "kept"});
+}
+
+/// Changes a JSON file.
+void edit(const std::filesystem::path& file, const std::function<void(Json&)>& change) {
+  Json document = read_json_file(file);
+  change(document);
+  gainlens::testing::write_file(file, document.dump(2) + "\n");
+}
+
+/// Writes a finished run as the version did that first had arms with a filter (commit 86328b5): before the option
+/// `output_projection` and before checksums, and with results that do not say whose they are.
+void make_older(const std::filesystem::path& run) {
+  const auto forget_option = [](Json& request) { request.at("training").erase("output_projection"); };
+  edit(run / "request.json", forget_option);
+  std::filesystem::remove(run / "run.h5");
+  for (const char* arm : {"plain", "bft"}) {
+    for (const auto& seed : std::filesystem::directory_iterator(run / arm)) {
+      forget(seed.path() / seed_result_name, {"sha256", "kept", "request", "arm", "seed"});
+      forget(seed.path() / "model.safetensors", {"seed"});
+      edit(seed.path() / "config.json", [](Json& config) {
+        if (config.contains("filter")) config["filter"].erase("output_projection");
+        config["data"] = {{"item_names", config["data"]["item_names"]}};
+      });
+      edit(seed.path() / "training/request.json", forget_option);
+      const std::filesystem::path file = seed.path() / "training/state.safetensors";
+      training::TrainingState state = training::load_training_state(file);
+      state.notes.erase("request");
+      state.notes.at("task").erase("kept");
+      training::save_training_state(file, state);
+    }
+  }
+}
+
+TEST(TrainRecommend, ARunFromBeforeAnOptionIsContinued) {
+  const TemporaryFolder folder;
+  const data::LeaveOneOut split = ring_of(60, 23);
+  RecommendRequest whole = request_in(folder.path() / "whole"), parts = request_in(folder.path() / "parts");
+  for (RecommendRequest* request : {&whole, &parts}) {
+    request->arms = {"plain", "bft"};
+    request->settings.patience = 0;
+  }
+  parts.seeds = 1;
+  train_recommend(parts, split);
+  make_older(parts.out);
+  const std::string stored = bytes_of(parts.out / "request.json");
+  EXPECT_NE(stored, bytes_of(parts.out / "bft/seed-3/training/request.json"));
+  EXPECT_EQ(Json(open_recommender(parts.out / "bft/seed-3").model->document())["filter"]["output_projection"], false);
+
+  parts.seeds = 2;  // one more, in the form of the run
+  train_recommend(parts, split);
+  train_recommend(whole, split);
+  EXPECT_EQ(bytes_of(parts.out / "request.json"), stored);
+  const auto same_results = [&] {
+    const runfile::RecommendRun left = runfile::read_recommend_run(parts.out),
+                                right = runfile::read_recommend_run(whole.out);
+    ASSERT_EQ(left.results.size(), right.results.size());
+    for (std::size_t i = 0; i < left.results.size(); ++i) {
+      EXPECT_EQ(left.results[i]->rank, right.results[i]->rank);
+      EXPECT_EQ(left.results[i]->curve, right.results[i]->curve);
+    }
+  };
+  same_results();
+  for (RecommendRequest* request : {&whole, &parts}) {
+    request->settings.epochs = 8;  // states of the earlier version and of this one go on
+    train_recommend(*request, split);
+  }
+  EXPECT_FALSE(read_json_file(parts.out / "request.json").at("training").contains("output_projection"));
+  EXPECT_EQ(read_proven_run(parts.out).compared, 4u);
+  same_results();
+
+  parts.settings.filter.output_projection = true;
+  EXPECT_THAT(refusal_of([&] { train_recommend(parts, split); }),
+              HasSubstr("/training/output_projection is false in the stored request (which does not name it) and true "
+                        "in this one"));
+  parts.settings.filter.output_projection = false;
+  edit(parts.out / "request.json", [](Json& request) { request["training"]["new_option"] = 1; });
+  EXPECT_THAT(refusal_of([&] { train_recommend(parts, split); }),
+              HasSubstr("made by a newer version of gainlens; unknown keys: /training/new_option"));
+  edit(parts.out / "request.json", [](Json& request) {
+    request["training"].erase("new_option");
+    request["training"].erase("dropout");
+  });
+  EXPECT_THAT(refusal_of([&] { train_recommend(parts, split); }),
+              HasSubstr("its request.json lacks /training/dropout, which every version writes"));
 }
 
 TEST(TrainRecommend, ResultsOfEarlierVersionsAreReadAndTheirMetricsChecked) {
@@ -347,7 +436,7 @@ TEST(TrainRecommend, ResultsOfEarlierVersionsAreReadAndTheirMetricsChecked) {
   train_recommend(request, split);
   EXPECT_EQ(read_proven_run(request.out).compared, 0u);
   EXPECT_THAT(read_proven_run(request.out).unproven, HasSubstr("1 of 1 training were not compared"));
-  EXPECT_THAT(load_sasrec(seed, CheckpointLayout::gainlens).unproven, HasSubstr("earlier version"));
+  EXPECT_THAT(open_recommender(seed).unproven, HasSubstr("earlier version"));
   // One bit of the exponent of a rank: the tensor "rank" lies before those of the test.
   const formats::TensorFile stored = formats::TensorFile::open(file);
   const std::string bytes = bytes_of(file), ranks(reinterpret_cast<const char*>(stored.at("rank").bytes.data()), 240);
@@ -470,8 +559,8 @@ TEST(TrainRecommend, EveryArmIsTrainedAndItsFilterIsKept) {
     SCOPED_TRACE(run.arms[i]);
     const auto& result = run.result(i, 0);
     ASSERT_TRUE(result.has_value());
-    const SasRecCheckpoint checkpoint = load_sasrec(request.out / run.arms[i] / "seed-3", CheckpointLayout::gainlens);
-    EXPECT_EQ(name_of(checkpoint.config.arm), run.arms[i]);
+    const RecommenderCheckpoint checkpoint = open_recommender(request.out / run.arms[i] / "seed-3");
+    EXPECT_EQ(Json(checkpoint.model->document()).value("arm", "plain"), run.arms[i]);
     if (run.arms[i] != "bft") {
       EXPECT_TRUE(result->filter.empty());
       continue;
@@ -495,13 +584,14 @@ TEST(TrainRecommend, NanInAPrecisionIsNamedByLayerAndStep) {
   training::SingleReplica alone;
   const Settings settings = small();
   RecommendTask task(
-      settings, Arm::bft, split, 7, [](const SasRec&) { return Json(); }, alone);
+      settings, Arm::bft, split, 7, [](const Backbone&) { return Json(); }, alone);
   task.accumulate_gradients(0);
   task.accumulate_gradients(1);
   {
     const at::NoGradGuard no_gradients;
-    SasRecWeights weights = task.model().weights();
-    weights.layers[0].filter.process_noise.fill_(NAN);
+    for (const WeightSlot& slot : task.model().slots()) {
+      if (slot.name == "layers.0.filter.process_noise") slot.tensor->fill_(NAN);
+    }
   }
   EXPECT_THAT([&] { task.accumulate_gradients(2); },
               ThrowsMessage<RunFailed>(HasSubstr("a precision is NaN, first in layer 1")));
@@ -511,20 +601,20 @@ TEST(TrainRecommend, WarnsWhereAllPrecisionsAreAtTheirBound) {
   const data::LeaveOneOut split = ring_of(60, 23);
   training::SingleReplica alone;
   Settings settings = small();
-  settings.model.filter.most_precision = 2;
-  settings.model.filter.warm_up = 0;
+  settings.filter.most_precision = 2;
+  settings.filter.warm_up = 0;
   RecommendTask task(
-      settings, Arm::bft, split, 7, [](const SasRec&) { return Json(); }, alone);
+      settings, Arm::bft, split, 7, [](const Backbone&) { return Json(); }, alone);
   task.accumulate_gradients(0);
   task.validation_loss();
-  EXPECT_THAT(task.filter().warning(), HasSubstr("100.0% of the observation precisions of layer 0 are at the bound"));
+  EXPECT_THAT(task.filter()->warning(), HasSubstr("100.0% of the observation precisions of layer 0 are at the bound"));
 }
 
 TEST(TrainRecommend, ContradictionsAreRefusedBeforeAnythingIsWritten) {
   const TemporaryFolder folder;
   RecommendRequest request = request_in(folder.path() / "run");
   request.arms = {"plain", "bft"};
-  request.settings.model.norm = NormPlace::post;
+  request.settings.model["norm"] = "post";
   EXPECT_THAT(refusal_of([&] { train_recommend(request, ring_of(60, 23)); }),
               HasSubstr("--arm bft: 'norm' is post; arm bft needs norms before each part"));
   EXPECT_FALSE(std::filesystem::exists(request.out));
@@ -555,13 +645,15 @@ TEST(TrainRecommend, AFilterThatNeverActsIsSaid) {
   request.arms = {"plain", "bft"};
   const auto said = [&](std::int64_t warm_up) {
     request.out = folder.path() / std::to_string(warm_up);
-    request.settings.model.filter.warm_up = warm_up;
-    ::testing::internal::CaptureStderr();
+    request.settings.filter.warm_up = warm_up;
+    const gainlens::testing::RecordingListener listener;
     train_recommend(request, ring_of(60, 23));
-    return ::testing::internal::GetCapturedStderr();
+    return listener.notices();
   };
-  EXPECT_EQ(said(23), "");  // 6 epochs of 4 steps
-  EXPECT_THAT(said(24), HasSubstr("--arm bft: the filter does not act in this training: its warm-up takes 24 steps"));
+  EXPECT_THAT(said(23), ::testing::IsEmpty());  // 6 epochs of 4 steps
+  EXPECT_THAT(said(24),
+              ::testing::ElementsAre(HasSubstr(
+                  "warning: --arm bft: the filter does not act in this training: its warm-up takes 24 steps")));
 }
 
 TEST(TrainRecommend, NeedsUsersWithAPosition) {
@@ -584,9 +676,9 @@ TEST(TrainingMemory, GrowsWithTheBatchAndRefusesWhatDoesNotFit) {
   settings.batch = 2000000;  // there are only 2,000 users
   EXPECT_LT(training_memory(settings, split), 3 * many);
   check_memory(settings, split, 2);
-  settings.model.width = 16384;
-  settings.model.inner_width = 262144;
-  settings.model.layers = 1000;
+  settings.model["width"] = 16384;
+  settings.model["inner_width"] = 262144;
+  settings.model["layers"] = 1000;
   EXPECT_THAT(refusal_of([&] { check_memory(settings, split, 2); }), HasSubstr("no batch fits"));
 }
 
@@ -610,8 +702,8 @@ TEST(RecommendSettings, AreReadAsTheyAreWritten) {
   EXPECT_THAT(refusal_of([] { preset("papers"); }), HasSubstr("did you mean 'paper'"));
   EXPECT_THAT(refusal({{"estimator", "sandwich"}, {"initial_precision", "em"}}), HasSubstr("with a likelihood"));
   const Settings tuned = settings_of(preset("beauty-tuned"), "preset");
-  EXPECT_EQ(tuned.model.filter.initial_precision, bft::InitialPrecision::count);
-  EXPECT_EQ(tuned.model.filter.most_precision, 20);
+  EXPECT_EQ(tuned.filter.initial_precision, bft::InitialPrecision::count);
+  EXPECT_EQ(tuned.filter.most_precision, 20);
   EXPECT_EQ(tuned.epochs, 300);
 }
 

@@ -1,6 +1,7 @@
 #include "sweep/token_source.h"
 
 #include "core/error.h"
+#include "support/recording_listener.h"
 #include "support/shared_data.h"
 
 #include <fmt/format.h>
@@ -92,9 +93,9 @@ class Prompt : public TokenIds {
     return read_tokens({path, {}, data::BosPolicy::automatic}, GAINLENS_SOURCE_DIR "/data/demo/gated", 2048, 1);
   }
   std::string told(const std::string& text) const {
-    ::testing::internal::CaptureStderr();
+    const testing::RecordingListener listener;
     tell_of_line_end(read(text));
-    return ::testing::internal::GetCapturedStderr();
+    return listener.notices().empty() ? std::string() : listener.notices().front();
   }
 };
 
@@ -102,8 +103,8 @@ TEST_F(Prompt, ItsLineEndIsATokenThatIsTold) {
   const auto with = std::ssize(read("The river\n").tokens), without = std::ssize(read("The river").tokens);
   ASSERT_EQ(with, without + 1);
   EXPECT_EQ(told("The river\n"),
-            fmt::format("gainlens: the text ends in a line end, which is a part of its {} tokens; without it there are "
-                        "{} (printf '%s' writes none)\n",
+            fmt::format("the text ends in a line end, which is a part of its {} tokens; without it there are "
+                        "{} (printf '%s' writes none)",
                         with, without));
   EXPECT_EQ(told("The river"), "");
   EXPECT_EQ(told("The\nriver"), "");

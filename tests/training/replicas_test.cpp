@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "support/free_port.h"
+#include "support/recording_listener.h"
 #include "support/refusal.h"
 #include "support/shared_data.h"
 #include "training/process_replicas.h"
@@ -156,13 +157,13 @@ TEST(ProcessReplicas, AProcessThatWaitsSaysForWhomAndUntilWhen) {
   const std::string port = free_port();
   const Environment environment = environment_of({{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", port}});
   for (const std::int64_t rank : {1, 0}) {
-    ::testing::internal::CaptureStderr();
+    const gainlens::testing::RecordingListener told;
     EXPECT_THROW(
         connect_replicas({rank, 2, rank}, environment, {std::chrono::seconds(1), std::chrono::milliseconds(50)}),
         RunFailed);
-    const std::string said = ::testing::internal::GetCapturedStderr();
-    EXPECT_THAT(
-        said, ::testing::ContainsRegex(fmt::format("gainlens: process {} of 2 waits for {} at 127.0.0.1:{}, until "
+    ASSERT_EQ(told.notices().size(), 1u);
+    EXPECT_THAT(told.notices()[0], ::testing::ContainsRegex(
+                                       fmt::format("process {} of 2 waits for {} at 127.0.0.1:{}, until "
                                                    "[0-9]+:[0-9]+:[0-9]+ UTC",
                                                    rank, rank == 0 ? "the others" : "process 0 and the others", port)));
   }

@@ -1,8 +1,10 @@
 #include "training/trainer.h"
 
 #include "core/error.h"
+#include "support/refusal.h"
 #include "support/shared_data.h"
 #include "training/data_order.h"
+#include "training/stored_request.h"
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
@@ -165,6 +167,31 @@ TEST(Trainer, RefusesAFolderOfAnotherRequestOrInUse) {
         train(again, TrainingFolder(folder.path() / "a", {{"recipe", {{"steps", 3}}}, {"texts", {1}}}), fewer);
       },
       ThrowsMessage<InvalidArgument>(HasSubstr("is at step 30, but the training has only 20 steps")));
+}
+
+TEST(StoredRequest, AnAbsentKeyMeansWhatHeldBeforeTheOption) {
+  const RequestRules rules = {.may_grow = {"/a/epochs"}, .absent = {{"/a", {{"option", 0.5}}}}, .complete = {"", "/a"}};
+  const Json earlier = {{"version", 1}, {"a", {{"epochs", 3}}}};
+  const Json same = {{"version", 1}, {"a", {{"epochs", 4}, {"option", 0.5}}}};
+  const Json other = {{"version", 1}, {"a", {{"epochs", 3}, {"option", 0.7}}}};
+  const Json grown = {{"version", 1}, {"a", {{"epochs", 4}}}};
+  EXPECT_NO_THROW(check_same_request(earlier, same, "folder", rules));
+  EXPECT_EQ(in_form_of(earlier, same, rules), grown);
+  EXPECT_EQ(request_identity(in_form_of(earlier, same, rules), rules), request_identity(earlier, rules));
+  EXPECT_EQ(in_form_of(earlier, other, rules), other) << "another value would be lost";
+  EXPECT_EQ(in_form_of(same, grown, rules), same);
+  const auto refusal = [&](const Json& stored, const Json& asked) {
+    return gainlens::testing::refusal_of([&] { check_same_request(stored, asked, "folder", rules); });
+  };
+  EXPECT_THAT(refusal(earlier, other), HasSubstr("/a/option is 0.5 in the stored request (which does not name it) and "
+                                                 "0.7 in this one"));
+  EXPECT_THAT(refusal(other, earlier), HasSubstr("/a/option is 0.7 in the stored request and 0.5 in this one"));
+  EXPECT_THAT(refusal({{"version", 1}, {"a", Json::object()}}, same),
+              HasSubstr("lacks /a/epochs, which every version"));
+  EXPECT_THAT(refusal({{"version", 1}, {"b", 1}, {"a", {{"epochs", 3}, {"c", 1}}}}, same),
+              HasSubstr("made by a newer version of gainlens; unknown keys: /b, /a/c"));
+  EXPECT_THAT(refusal({{"version", 2}, {"a", 1}}, same),
+              HasSubstr("/version is 2 in the stored request and 1 in this one: a newer version of gainlens made it"));
 }
 
 TEST(Trainer, RefusesOptionsOutOfRange) {

@@ -54,6 +54,7 @@ class Initialiser {
         return fan_in(part.shape);
       case WeightField::Kind::projection:
         return fan_in(part.shape, writes_stream ? 1 / std::sqrt(2.0 * static_cast<double>(config_.layers)) : 1);
+      case WeightField::Kind::filter:
       case WeightField::Kind::precision:
         if (part.start) return leaf(at::full(part.shape, *part.start, at::kFloat));
         return leaf(at::empty(part.shape, at::kFloat)

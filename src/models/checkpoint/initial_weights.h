@@ -24,12 +24,7 @@ std::string stacked_tensor(const DecoderConfig& config);
 /// @param seed  the same seed gives the same weights
 DecoderWeights initial_weights(const DecoderConfig& config, std::uint64_t seed);
 
-/// How a weight changes in training.
-enum class WeightRole {
-  weight,     ///< by gradients
-  precision,  ///< by gradients, with a learning rate of its own: the filter's
-  constant,   ///< not by gradients: the filter's
-};
+using bft::WeightRole;
 
 /// The parameters of a decoder in one role, by the names that a checkpoint gives them. Exception: if a
 /// stored tensor holds several parameters, those after the first have a further word ("...q_proj.gate").

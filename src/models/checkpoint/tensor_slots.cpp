@@ -216,8 +216,8 @@ void SlotList::delta() {
 }
 
 void SlotList::filter() {
-  for (const char* name : {"process_noise", "decay", "recency", "stretch"})
-    complete(fmt::format("{}filter.{}", at_, name), name);
+  for (const bft::FilterSlot& slot : filter_slots(config_, layer_))
+    complete(fmt::format("{}filter.{}", at_, slot.name), slot.name);
 }
 
 void SlotList::mlp() {
@@ -303,14 +303,8 @@ std::vector<TensorSlot> outer_slots(const DecoderConfig& config, const TensorNam
   list.complete(fmt::format("{}{}.weight", prefix, names.embedding), "embedding");
   list.complete(fmt::format("{}{}.weight", prefix, names.position_embedding), "position_embedding");
   list.norm(names.embedding_norm, "embedding_norm", "embedding_norm_bias");
-  for (const auto& [name, field] : {std::pair{"network.hidden.weight", "precision_hidden"},
-                                    {"network.hidden.bias", "precision_hidden_bias"},
-                                    {"network.output.weight", "precision_output"},
-                                    {"network.output.bias", "precision_output_bias"},
-                                    {"range", "precision_range"},
-                                    {"table", "precision_table"},
-                                    {"strength", "precision_strength"}})
-    list.complete(fmt::format("{}precision.{}", prefix, name), field);
+  for (const bft::FilterSlot& slot : token_precision_slots(config))
+    list.complete(prefix + std::string(slot.name), slot.name);
   list.norm(names.final_norm, "final_norm", "final_norm_bias");
   list.complete(std::string(names.head) + ".weight", "head");
   list.complete(std::string(names.head) + ".bias", "head_bias");

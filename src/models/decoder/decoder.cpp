@@ -85,6 +85,7 @@ Decoder::Decoder(DecoderConfig config, DecoderWeights outer, std::unique_ptr<Lay
 
 Decoder::Decoder(DecoderConfig config, DecoderWeights weights, WeightUse use, std::unique_ptr<LayerSource> source)
     : config_(std::move(config)),
+      filter_(config_.armed_filter()),
       weights_(std::move(weights)),
       source_(std::move(source)),
       layout_(attention_layout(config_)) {
@@ -179,7 +180,7 @@ Decoder::Pass Decoder::begin(const hooks::ForwardRequest& request, hooks::Attent
   }
 
   at::Tensor hidden = pass.hooks.at(embed_site, embedded(ids));
-  if (config_.filter) begin_filter(pass, ids, hidden);
+  if (filter_.arm != bft::Arm::plain) begin_filter(pass, ids, hidden);
   if (!all_finite(hidden))
     throw_run_failed("forward: NaN or infinity in the embedded tokens; check the hook that replaces {}",
                      embed_site.name);
@@ -314,7 +315,7 @@ at::Tensor Decoder::block(const Layer& weights, std::int64_t layer, at::Tensor h
       : config_.pre_norm  ? normed(mlp_stream, rest.mlp_norm, rest.mlp_norm_bias, site("ln2.hook_normalized"), pass)
                           : mlp_stream;
   const LayerProjections& projections = weights.projections;
-  if (pass.precision.defined()) return filtered_feedforward(weights, layer, mlp_input, middle, pass);
+  if (pass.filter.precision.defined()) return filtered_feedforward(weights, layer, mlp_input, middle, pass);
   if (!config_.has_experts(layer) && adds_in_product(site("hook_mlp_out"), pass)) {
     return pass.at(layer, "hook_resid_post",
                    dense_feedforward(config_, projections, layer, mlp_input, middle, pass.hooks));
@@ -333,8 +334,8 @@ at::Tensor Decoder::attention(const Layer& weights, std::int64_t layer, const at
   if (config_.has_delta(layer)) return delta_layer(config_, weights.projections, weights.rest, input, residual);
   // Queries, keys and values live no longer than the call that reads them.
   at::Tensor z;  // [batch, position, head, value_dim]
-  if (pass.precision.defined()) {
-    z = filtered_values(weights, layer, projected(weights, layer, input, pass), pass);
+  if (filters(pass)) {
+    z = filtered_values(weights, layer, input, pass);
   } else {
     const at::Tensor attended =
         weighted_values(weights.rest.sink_logit, layer, projected(weights, layer, input, pass), pass);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "bft/feedforward_jacobian.h"
+#include "bft/filter_pass.h"
 #include "hooks/hooked_model.h"
 #include "models/decoder/decoder_config.h"
 #include "models/decoder/decoder_weights.h"
@@ -80,6 +81,12 @@ class Decoder : public hooks::HookedModel {
   /// @param normalized  [row, width]
   /// @param targets     int64 [row]
   at::Tensor mean_loss(const at::Tensor& normalized, const at::Tensor& targets) const;
+  /// Lets the precision of a filter go along with the stream of a frozen decoder that has none. Its gain does not act:
+  /// no bit of the stream changes. The sites of a filter exist from now on. Its weights are those before a training;
+  /// the precision of every token is tau_range + ln 2 with `content`, and the Jacobian is that of each token.
+  /// @param range  tau_range
+  /// @throws InvalidArgument  the decoder has a part that the filter does not know, or a filter
+  void follow_filter(const bft::FilterOptions& options, double range);
   /// Computes the factors of the low-rank Jacobians from the weights as they are now, without gradients. The optimiser
   /// of a trained decoder does not change them: call it from time to time. Does nothing for other forms.
   void refresh_jacobian();
@@ -128,17 +135,24 @@ class Decoder : public hooks::HookedModel {
                                const at::Tensor& residual, const Pass& pass) const;
 
   // The filter: decoder_filter.cpp
+  class LayerSites;
   void start_filter(WeightUse use);
   std::vector<bft::JacobianFactors> factors_of(const Layer& weights) const;
   void begin_filter(Pass& pass, const at::Tensor& ids, const at::Tensor& embedded) const;
-  hooks::ObservedAttention observed(const Layer& weights, std::int64_t layer, const hooks::Qkv& qkv,
+  const bft::FilterWeights& filter_weights(const Layer& weights, std::int64_t layer) const;
+  /// Whether the layer differs from that of a plain decoder, or its precision is followed.
+  bool filters(const Pass& pass) const;
+  /// factor e, [batch, position, head, head_dim].
+  at::Tensor filtered_values(const Layer& weights, std::int64_t layer, const at::Tensor& input, Pass& pass) const;
+  hooks::ObservedAttention observed(std::int64_t layer, const hooks::Qkv& qkv, const bft::ScoreBiases& biases,
                                     const Pass& pass) const;
-  at::Tensor filtered_values(const Layer& weights, std::int64_t layer, const hooks::Qkv& qkv, Pass& pass) const;
+  at::Tensor followed_values(const Layer& weights, std::int64_t layer, const at::Tensor& input, Pass& pass) const;
   at::Tensor filtered_feedforward(const Layer& weights, std::int64_t layer, const at::Tensor& input,
                                   const at::Tensor& residual, Pass& pass) const;
   at::Tensor jacobian(const Layer& weights, std::int64_t layer, const PreActivations& seen) const;
 
   DecoderConfig config_;
+  bft::Filter filter_;      // that of the configuration, or the one that is followed
   at::TensorOptions like_;  // type and device of weights and activations
   DecoderWeights weights_;  // without layers, and without what is packed
   Projection head_;         // the embedding too, if it is tied and packed
@@ -147,6 +161,7 @@ class Decoder : public hooks::HookedModel {
   std::unique_ptr<LayerSource> source_;
   hooks::AttentionLayout layout_;
   std::vector<std::vector<bft::JacobianFactors>> factors_;  // [layer]: of gate and up, or of up; low-rank form
+  std::vector<bft::FilterWeights> followed_;  // [layer] of a filter that the decoder does not have; else empty
 };
 
 }  // namespace gainlens::models

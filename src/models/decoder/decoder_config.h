@@ -1,6 +1,6 @@
 #pragma once
 
-#include "bft/filter_options.h"
+#include "bft/arm.h"
 #include "kernels/linear/activation.h"
 
 #include <cstdint>
@@ -166,8 +166,9 @@ struct DecoderConfig {
   Experts experts;
 
   /// The Bayesian filter: a precision follows the stream, and the gain K acts on the result of each head, before the
-  /// output projection. Source: docs/bft.md.
+  /// output projection. Source: docs/bft.md. Absent: the decoder is plain.
   std::optional<bft::FilterOptions> filter;
+  bft::Arm filter_arm = bft::Arm::bft;  ///< with a filter: all of it, or a part of it as a control
 
   bool tied_head = false;     ///< the output head is the embedding
   bool head_bias = false;     ///< the output head adds a bias
@@ -196,7 +197,7 @@ struct DecoderConfig {
     for (std::int64_t layer = 0; layer < count; ++layer) found += has_delta(layer) ? 0 : 1;
     return found;
   }
-  bool has_filter_jacobian() const { return filter && filter->jacobian != bft::JacobianForm::none; }
+  bft::Filter armed_filter() const { return filter ? bft::Filter{filter_arm, *filter} : bft::Filter(); }
   const RopeConfig& rope_of(std::int64_t layer) const {
     return window_rope && window.at(static_cast<std::size_t>(layer)) > 0 ? *window_rope : rope;
   }

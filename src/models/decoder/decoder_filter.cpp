@@ -1,11 +1,9 @@
-#include "bft/filter_step.h"
-#include "bft/fused_step.h"
-#include "bft/initial_precision.h"
-#include "bft/observation_variance.h"
+#include "bft/filter_pass.h"
 #include "core/check.h"
 #include "models/all_finite.h"
 #include "models/decoder/attention_ops.h"
 #include "models/decoder/decoder_pass.h"
+#include "models/decoder/filter_config.h"
 #include "models/decoder/norm.h"
 
 #include <ATen/ATen.h>
@@ -14,47 +12,71 @@
 #include <algorithm>
 #include <utility>
 
-// The Bayesian filter of a decoder. Its steps run in float32, or float64 for weights in float64.
+// What a decoder gives its filter: attention with moments, and the diagonal of the Jacobian. The filter's steps run in
+// float32, or float64 for weights in float64.
 
 namespace gainlens::models {
 namespace {
 
-/// In the type of the filter's steps; undefined stays undefined.
 at::Tensor wide(const at::Tensor& weight) {
-  return weight.defined() ? widened(weight) : weight;
+  return bft::in_filter_type(weight);
 }
 
-/// @throws RunFailed  names the layer
-void refuse_nan(const at::Tensor& precision, std::int64_t layer) {
-  if (!all_finite(precision)) throw_run_failed("forward: a precision is NaN or infinite, first in layer {}", layer);
+/// Positions of all sequences as rows: [batch, position, ..] becomes [row, ..].
+at::Tensor as_rows(const at::Tensor& x) {
+  return x.flatten(0, 1);
 }
 
-/// tau of each token, [batch, position].
-at::Tensor token_precision(const bft::FilterOptions& filter, const TokenPrecisionWeights& weights,
-                           const at::Tensor& ids, const at::Tensor& embedded) {
-  at::Tensor found;
-  if (filter.initial_precision == bft::InitialPrecision::table) {
-    found = bft::table_precision(wide(weights.table).index_select(0, ids.flatten()));
-  } else {
-    const bft::PrecisionNetwork network{wide(weights.network.hidden), wide(weights.network.hidden_bias),
-                                        wide(weights.network.output), wide(weights.network.output_bias)};
-    const at::Tensor rows = widened(embedded).flatten(0, 1);
-    found = bft::content_precision(network, rows, at::ones({rows.size(0)}, rows.options().requires_grad(false)),
-                                   wide(weights.range));
-  }
-  return found.clamp(filter.least_precision, filter.most_precision).view(ids.sizes());
+/// [batch, head, position, ..] as rows.
+at::Tensor rows_of_heads(const at::Tensor& x) {
+  return x.transpose(1, 2).flatten(0, 1);
 }
 
 }  // namespace
 
+at::Tensor Decoder::LayerSites::at(std::string_view site, const at::Tensor& rows) const {
+  const at::Tensor& ids = pass_.request.tokens->ids;
+  at::Tensor found = rows;
+  if (const hooks::Site place = hooks::block_site(layer_, site); pass_.hooks.wants(place))
+    found = as_rows(pass_.hooks.at(place, rows.unflatten(0, {ids.size(0), ids.size(1)})));
+  if ((site == bft::precision_site || site == bft::observation_site) && !all_finite(found))
+    throw_run_failed("forward: a precision is NaN or infinite, first in layer {}", layer_);
+  return found;
+}
+
 void Decoder::start_filter(WeightUse use) {
+  if (!filter_.has_initial_precision()) return;
   const double strength = weights_.precision.strength.item<double>();
   CHECK(strength >= 0 && strength <= 1, "filter: 'precision.strength' is {}; must be 0 to 1", strength);
-  if (use == WeightUse::trained || !config_.filter->running_jacobian) refresh_jacobian();
+  if (use == WeightUse::trained || !filter_.has_running_jacobian()) refresh_jacobian();
+}
+
+void Decoder::follow_filter(const bft::FilterOptions& options, double range) {
+  CHECK(!config_.filter, "follow_filter: the decoder has a filter of its own");
+  ASSERT(range > 0, "follow_filter: tau_range is {}; must be above 0", range);
+  DecoderConfig config = config_;
+  config.filter = options;
+  config.filter->running_jacobian = false;  // there was no training to take a mean of
+  check_filter(config, "follow_filter");
+  const auto start = [&](const std::vector<bft::FilterSlot>& slots, auto& weights) {
+    const auto tensors = bft::tensors_by_name(weights);
+    for (const bft::FilterSlot& slot : slots)
+      *tensors.at(slot.name) = at::full(slot.shape, slot.start.value_or(0), like_.dtype(at::kFloat));
+  };
+  bft::InitialPrecisionWeights precision;
+  start(token_precision_slots(config), precision);
+  if (precision.range.defined()) precision.range.fill_(range);
+  followed_.resize(static_cast<std::size_t>(config.layers));
+  for (std::int64_t layer = 0; layer < config.layers; ++layer)
+    start(filter_slots(config, layer), followed_[static_cast<std::size_t>(layer)]);
+  weights_.precision = precision;
+  config_ = std::move(config);
+  filter_ = config_.armed_filter();
+  refresh_jacobian();
 }
 
 void Decoder::refresh_jacobian() {
-  if (!config_.has_filter_jacobian() || config_.filter->jacobian != bft::JacobianForm::low_rank) return;
+  if (!filter_.has_jacobian() || filter_.options.jacobian != bft::JacobianForm::low_rank) return;
   const at::NoGradGuard no_gradients;
   factors_.clear();
   for (std::size_t layer = 0; layer + 1 < layers_.size(); ++layer) factors_.push_back(factors_of(layers_[layer]));
@@ -65,8 +87,8 @@ std::vector<bft::JacobianFactors> Decoder::factors_of(const Layer& weights) cons
   const at::Tensor down = wide(mlp.mlp_down.weight());
   std::vector<bft::JacobianFactors> factors;
   if (config_.gated_mlp)
-    factors.push_back(bft::jacobian_factors(wide(mlp.mlp_gate.weight()), down, config_.filter->jacobian_rank));
-  factors.push_back(bft::jacobian_factors(wide(mlp.mlp_up.weight()), down, config_.filter->jacobian_rank));
+    factors.push_back(bft::jacobian_factors(wide(mlp.mlp_gate.weight()), down, filter_.options.jacobian_rank));
+  factors.push_back(bft::jacobian_factors(wide(mlp.mlp_up.weight()), down, filter_.options.jacobian_rank));
   return factors;
 }
 
@@ -80,18 +102,34 @@ std::vector<double> Decoder::jacobian_energy() const {
 }
 
 void Decoder::begin_filter(Pass& pass, const at::Tensor& ids, const at::Tensor& embedded) const {
-  pass.strength = weights_.precision.strength.item<double>();
-  if (pass.strength == 0) return;
-  pass.precision =
-      token_precision(*config_.filter, weights_.precision, ids, embedded).unsqueeze(2).expand({-1, -1, config_.width});
+  const at::Tensor& strength = weights_.precision.strength;
+  const double share = strength.defined() ? strength.item<double>() : 1;
+  if (share == 0) {
+    for (std::int64_t layer = 0; layer < config_.layers; ++layer) bft::refuse_idle_interventions(pass.hooks, layer);
+  }
+  at::Tensor initial;
+  if (filter_.has_initial_precision() && share > 0)
+    initial = bft::initial_precision(filter_.options, weights_.precision, ids.flatten(), as_rows(embedded));
+  pass.filter = bft::first_state(filter_, initial, share, config_.width);
+  pass.filter.mode = followed_.empty() ? bft::FilterMode::act : bft::FilterMode::follow;
+  // In training alone: the bits of the fused steps are not those of the separate ones.
+  pass.filter.fused = pass.request.options.training;
+  pass.filter.stretch_sums = pass.request.options.stretch_sums;
 }
 
-hooks::ObservedAttention Decoder::observed(const Layer& weights, std::int64_t layer, const hooks::Qkv& qkv,
+const bft::FilterWeights& Decoder::filter_weights(const Layer& weights, std::int64_t layer) const {
+  return followed_.empty() ? weights.rest.filter : followed_[static_cast<std::size_t>(layer)];
+}
+
+bool Decoder::filters(const Pass& pass) const {
+  return pass.filter.precision.defined() || (filter_.arm != bft::Arm::plain && !filter_.has_gain());
+}
+
+hooks::ObservedAttention Decoder::observed(std::int64_t layer, const hooks::Qkv& qkv, const bft::ScoreBiases& biases,
                                            const Pass& pass) const {
   const kernels::AttentionOptions options = attention_options(layer, pass);
-  hooks::PrecisionBias bias{.key = pass.precision.mean(-1).log() * pass.strength};
-  if (weights.rest.filter.recency.defined())
-    bias.log_decay = at::log_sigmoid(wide(weights.rest.filter.recency)) * pass.strength;
+  hooks::PrecisionBias bias{.log_decay = biases.log_decay};
+  if (biases.key.defined()) bias.key = biases.key.view({qkv.query.size(0), qkv.query.size(2)});
   const hooks::Site site = hooks::block_site(layer, "attn.hook_pattern");
   if (pass.hooks.replaces(site))
     return observed_by_pattern(pass.hooks.at(site, attention_pattern(qkv, options, bias)), qkv.value);
@@ -100,41 +138,43 @@ hooks::ObservedAttention Decoder::observed(const Layer& weights, std::int64_t la
   return found;
 }
 
-at::Tensor Decoder::filtered_values(const Layer& weights, std::int64_t layer, const hooks::Qkv& qkv, Pass& pass) const {
-  const bft::FilterOptions& filter = *config_.filter;
-  pass.precision = pass.at(layer, "hook_precision", pass.precision);
-  refuse_nan(pass.precision, layer);
-  const hooks::ObservedAttention found = observed(weights, layer, qkv, pass);
+at::Tensor Decoder::filtered_values(const Layer& weights, std::int64_t layer, const at::Tensor& input,
+                                    Pass& pass) const {
+  if (pass.filter.mode == bft::FilterMode::follow) return followed_values(weights, layer, input, pass);
+  const hooks::Qkv qkv = projected(weights, layer, input, pass);
+  const LayerSites sites(pass, layer);
+  bft::FilterPass filter(filter_, filter_weights(weights, layer), sites, pass.filter, config_.heads);
+  const bool moves = pass.filter.precision.defined();
+  if (moves) filter.begin();
+  const hooks::ObservedAttention found = observed(layer, qkv, filter.score_biases(), pass);
   const at::Tensor estimate = pass.at(layer, "attn.hook_z", found.output.transpose(1, 2));
-  const at::Tensor residual = found.residual.transpose(1, 2);  // [batch, position, head, head_dim]
-  const at::Tensor n_eff = found.n_eff.transpose(1, 2);        // [batch, position, head]
-  // In training alone: the bits of the fused step are not those of the separate ones, which hooks can see.
-  if (pass.request.options.training && bft::fits_fused_steps(pass.precision) && bft::fits_fused_steps(estimate) &&
-      bft::has_fused_update(filter)) {
-    const auto rows = [](const at::Tensor& t) { return t.reshape({t.size(0) * t.size(1), -1}); };
-    auto [scaled, posterior] =
-        bft::fused_update({rows(estimate), rows(n_eff), rows(residual)}, rows(pass.precision), filter, pass.strength);
-    pass.precision = posterior.view(pass.precision.sizes());
-    return scaled.view(estimate.sizes());
-  }
-  const bft::EstimatorOptions options = filter.estimator_options();
-  const at::Tensor variance =
-      bft::variance_of_moments(filter.estimator, n_eff.unsqueeze(3), residual, options, config_.head_dim);
-  const at::Tensor observation =
-      pass.at(layer, "attn.hook_observation_precision", bft::observation_precision(variance, options));
-  refuse_nan(observation, layer);
-  const at::Tensor prior = pass.precision.reshape(observation.sizes());
-  const at::Tensor gain = pass.at(layer, "attn.hook_gain", bft::gain(prior, observation));
-  pass.precision = bft::posterior_precision(pass.precision, observation.flatten(2), filter);
-  const at::Tensor factor = pass.strength < 1 ? 1 + pass.strength * (gain - 1) : gain;
-  return (estimate * factor).to(estimate.scalar_type());
+  const at::Tensor rows = as_rows(estimate).flatten(1);
+  const at::Tensor scaled =
+      moves ? filter.update({rows, rows_of_heads(found.n_eff), rows_of_heads(found.residual).flatten(1)})
+            : filter.scaled(rows, as_rows(input));
+  return scaled.view(estimate.sizes());
+}
+
+/// The attention of the plain layer, with the precision that goes along.
+at::Tensor Decoder::followed_values(const Layer& weights, std::int64_t layer, const at::Tensor& input,
+                                    Pass& pass) const {
+  const hooks::Qkv qkv = projected(weights, layer, input, pass);
+  const LayerSites sites(pass, layer);
+  bft::FilterPass filter(filter_, filter_weights(weights, layer), sites, pass.filter, config_.heads);
+  filter.begin();
+  const at::Tensor plain = weighted_values(weights.rest.sink_logit, layer, qkv, pass);
+  const at::Tensor estimate = pass.at(layer, "attn.hook_z", plain.transpose(1, 2));
+  SdpaAttention moments;
+  const hooks::ObservedAttention found = moments.run_with_moments(layer, qkv, attention_options(layer, pass), {});
+  filter.update({as_rows(estimate).flatten(1), rows_of_heads(found.n_eff), rows_of_heads(found.residual).flatten(1)});
+  return estimate;
 }
 
 at::Tensor Decoder::jacobian(const Layer& weights, std::int64_t layer, const PreActivations& seen) const {
   const LayerProjections& mlp = weights.projections;
   const at::Tensor gates = wide(seen.gates), neurons = wide(seen.neurons);
   const kernels::Activation activation = config_.activation;
-  if (config_.filter->jacobian == bft::JacobianForm::low_rank) {
+  if (filter_.options.jacobian == bft::JacobianForm::low_rank) {
     const auto index = static_cast<std::size_t>(layer);
     const std::vector<bft::JacobianFactors> factors = index < factors_.size() ? factors_[index] : factors_of(weights);
     return config_.gated_mlp ? bft::gated_jacobian(factors[0], factors[1], gates, neurons, activation)
@@ -147,22 +187,21 @@ at::Tensor Decoder::jacobian(const Layer& weights, std::int64_t layer, const Pre
 
 at::Tensor Decoder::filtered_feedforward(const Layer& weights, std::int64_t layer, const at::Tensor& input,
                                          const at::Tensor& residual, Pass& pass) const {
-  const bft::FilterOptions& filter = *config_.filter;
-  const FilterWeights& own = weights.rest.filter;
   const bool predicts = layer + 1 < config_.layers;  // no layer reads the precision after the last one
   const bool of_tokens =
-      predicts && config_.has_filter_jacobian() && (pass.request.options.training || !filter.running_jacobian);
+      predicts && filter_.has_jacobian() && (pass.request.options.training || !filter_.options.running_jacobian);
+  const bool follows = pass.filter.mode == bft::FilterMode::follow;
   const bool adds = adds_in_product(hooks::block_site(layer, "hook_mlp_out"), pass);
   PreActivations seen;
+  // What is followed must not change the products: the pre-activations are computed beside them.
   at::Tensor hidden = dense_feedforward(config_, weights.projections, layer, input, adds ? residual : at::Tensor(),
-                                        pass.hooks, of_tokens ? &seen : nullptr);
+                                        pass.hooks, of_tokens && !follows ? &seen : nullptr);
+  if (of_tokens && follows) seen = pre_activations(config_, weights.projections, input);
   if (!adds) hidden = residual + pass.at(layer, "hook_mlp_out", hidden);
   if (predicts) {
-    at::Tensor stretch = of_tokens ? bft::stretch(jacobian(weights, layer, seen)) : wide(own.stretch);
-    if (stretch.defined())
-      stretch = pass.at(layer, "mlp.hook_stretch", of_tokens ? stretch : stretch.expand_as(pass.precision));
-    const at::Tensor parameter = wide(filter.predict == bft::Predict::decay ? own.decay : own.process_noise);
-    pass.precision = bft::predicted_precision(pass.precision, stretch, parameter, filter);
+    const LayerSites sites(pass, layer);
+    bft::FilterPass filter(filter_, filter_weights(weights, layer), sites, pass.filter, config_.heads);
+    filter.predict(of_tokens ? as_rows(jacobian(weights, layer, seen)) : at::Tensor());
   }
   return pass.at(layer, "hook_resid_post", hidden);
 }

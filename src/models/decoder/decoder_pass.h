@@ -1,5 +1,6 @@
 #pragma once
 
+#include "bft/filter_pass.h"
 #include "models/decoder/decoder.h"
 #include "models/decoder/rope.h"
 
@@ -20,12 +21,25 @@ struct Decoder::Pass {
   std::vector<RopeTables> ropes;       // [0] of global layers, [1] of layers with a window
   at::Tensor key_bias, distance_bias;  // ALiBi: one of the two, or neither
   at::Tensor hidden;
-  at::Tensor precision = {};  // [batch, position, width], float32 or wider; undefined where no filter acts
-  double strength = 1;        // share of the filter that acts
+  bft::FilterState filter = {};  // its rows are the positions of all sequences
 
   at::Tensor at(std::int64_t layer, std::string_view site, at::Tensor tensor) const {
     return hooks.at(hooks::block_site(layer, site), std::move(tensor));
   }
+};
+
+/// The sites of the filter in a layer of a pass. Rows become [batch, position, ..].
+class Decoder::LayerSites : public bft::FilterSites {
+ public:
+  LayerSites(const Pass& pass, std::int64_t layer) : pass_(pass), layer_(layer) {}
+  /// @throws RunFailed  a precision is NaN or infinite (names the layer)
+  at::Tensor at(std::string_view site, const at::Tensor& rows) const override;
+  bool wants(std::string_view site) const override { return pass_.hooks.wants(hooks::block_site(layer_, site)); }
+  bool replaces(std::string_view site) const override { return pass_.hooks.replaces(hooks::block_site(layer_, site)); }
+
+ private:
+  const Pass& pass_;
+  std::int64_t layer_;
 };
 
 }  // namespace gainlens::models

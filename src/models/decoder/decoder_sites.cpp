@@ -28,11 +28,12 @@ void add_attention_sites(const DecoderConfig& config, std::int64_t layer, std::v
     add("attn.hook_rot_q", queries);
     add("attn.hook_rot_k", keys);
   }
-  if (config.filter) add("hook_precision", per_position({config.width}));
+  const bft::Filter filter = config.armed_filter();
+  if (filter.has_gain()) add("hook_precision", per_position({config.width}));
   add("attn.hook_pattern", {"batch", std::to_string(config.heads), "position", "position"}, /*on_request=*/true);
   add("attn.hook_z", outputs);
-  if (config.filter) add("attn.hook_observation_precision", outputs);
-  if (config.filter) add("attn.hook_gain", outputs);
+  if (filter.has_gain()) add("attn.hook_observation_precision", outputs);
+  if (filter.parts().factor != bft::AttentionFactor::one) add("attn.hook_gain", outputs);
   if (config.gate == Gate::headwise) add("attn.hook_gate", per_position({config.heads}));
   if (config.gate == Gate::elementwise) add("attn.hook_gate", outputs);
   add("attn.hook_result", per_position({config.heads, config.width}), /*on_request=*/true);
@@ -65,7 +66,7 @@ std::vector<hooks::SiteShape> decoder_sites(const DecoderConfig& config) {
     }
     if (config.post_norm) add("ln2_post.hook_normalized", stream);
     add("hook_mlp_out", stream);
-    if (config.has_filter_jacobian() && layer + 1 < config.layers) add("mlp.hook_stretch", stream);
+    if (config.armed_filter().has_jacobian() && layer + 1 < config.layers) add("mlp.hook_stretch", stream);
     add("hook_resid_post", stream);
   }
   sites.push_back({hooks::Site{"ln_final.hook_normalized"}, stream});

@@ -3,7 +3,7 @@
 namespace gainlens::models {
 
 TensorsByField tensors_by_field(LayerWeights& weights) {
-  return {
+  TensorsByField fields = {
       {"attention_norm", &weights.attention_norm},
       {"attention_norm_bias", &weights.attention_norm_bias},
       {"query_latent", &weights.query_latent},
@@ -64,31 +64,24 @@ TensorsByField tensors_by_field(LayerWeights& weights) {
       {"shared_down_bias", &weights.shared_down_bias},
       {"shared_score", &weights.shared_score},
       {"mlp_post_norm", &weights.mlp_post_norm},
-      {"process_noise", &weights.filter.process_noise},
-      {"decay", &weights.filter.decay},
-      {"recency", &weights.filter.recency},
-      {"stretch", &weights.filter.stretch},
   };
+  fields.merge(bft::tensors_by_name(weights.filter));
+  return fields;
 }
 
 TensorsByField tensors_by_field(DecoderWeights& weights) {
-  return {
+  TensorsByField fields = {
       {"embedding", &weights.embedding},
       {"position_embedding", &weights.position_embedding},
       {"embedding_norm", &weights.embedding_norm},
       {"embedding_norm_bias", &weights.embedding_norm_bias},
-      {"precision_hidden", &weights.precision.network.hidden},
-      {"precision_hidden_bias", &weights.precision.network.hidden_bias},
-      {"precision_output", &weights.precision.network.output},
-      {"precision_output_bias", &weights.precision.network.output_bias},
-      {"precision_range", &weights.precision.range},
-      {"precision_table", &weights.precision.table},
-      {"precision_strength", &weights.precision.strength},
       {"final_norm", &weights.final_norm},
       {"final_norm_bias", &weights.final_norm_bias},
       {"head", &weights.head},
       {"head_bias", &weights.head_bias},
   };
+  fields.merge(bft::tensors_by_name(weights.precision));
+  return fields;
 }
 
 }  // namespace gainlens::models

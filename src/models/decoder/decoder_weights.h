@@ -1,6 +1,6 @@
 #pragma once
 
-#include "bft/initial_precision.h"
+#include "bft/filter_weights.h"
 #include "models/decoder/weight_fields.h"
 
 #include <ATen/core/Tensor.h>
@@ -10,23 +10,6 @@
 #include <vector>
 
 namespace gainlens::models {
-
-/// What a layer of a model with the Bayesian filter learns. The last layer has `recency` alone: no layer reads the
-/// precision after it.
-struct FilterWeights {
-  at::Tensor process_noise;  ///< [width] logits of Q
-  at::Tensor decay;          ///< [1] logit of gamma, of predict `decay`
-  at::Tensor recency;        ///< [1] logit of rho
-  at::Tensor stretch;        ///< [width] running mean of max((1 + J)^2, 0.01); not learned
-};
-
-/// Where the precision of tokens before the first layer follows from.
-struct TokenPrecisionWeights {
-  bft::PrecisionNetwork network;  ///< content
-  at::Tensor range;               ///< [1] tau_range, of content; tau_base is 1 for every token
-  at::Tensor table;               ///< [vocabulary] p, of table
-  at::Tensor strength;            ///< [1] share of the filter that is in force, below 1 while it warms up; not learned
-};
 
 /// One layer, in the compute dtype. Projections are [out, in]; undefined tensors are absent.
 struct LayerWeights {
@@ -66,14 +49,14 @@ struct LayerWeights {
   at::Tensor shared_down, shared_down_bias;  ///< [width, shared width]
   at::Tensor shared_score;                   ///< [1, width]
   at::Tensor mlp_post_norm;                  ///< [width]
-  FilterWeights filter;
+  bft::FilterWeights filter;  ///< the last layer has what attention reads alone: no layer reads the precision after it
 };
 
 struct DecoderWeights {
   at::Tensor embedding;                            ///< [vocabulary, width]
   at::Tensor position_embedding;                   ///< [position_offset + max_positions, width]
   at::Tensor embedding_norm, embedding_norm_bias;  ///< [width]
-  TokenPrecisionWeights precision;
+  bft::InitialPrecisionWeights precision;          ///< of tokens; tau_base is 1 for each
   std::vector<LayerWeights> layers;
   at::Tensor final_norm, final_norm_bias;  ///< [width]
   at::Tensor head;                         ///< [vocabulary, width]; the same tensor as `embedding` if tied

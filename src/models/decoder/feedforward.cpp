@@ -137,6 +137,14 @@ at::Tensor neurons_with(const DecoderConfig& config, const LayerProjections& pro
 
 }  // namespace
 
+PreActivations pre_activations(const DecoderConfig& config, const LayerProjections& layer_projections,
+                               const at::Tensor& input) {
+  PreActivations seen;
+  if (config.gated_mlp) seen.gates = layer_projections.mlp_gate(input);
+  seen.neurons = layer_projections.mlp_up(input);
+  return seen;
+}
+
 at::Tensor dense_feedforward(const DecoderConfig& config, const LayerProjections& layer_projections, std::int64_t layer,
                              const at::Tensor& input, const at::Tensor& residual, const hooks::Hooks& hooks,
                              PreActivations* seen) {

@@ -16,6 +16,10 @@ struct PreActivations {
   at::Tensor neurons;  ///< a gated layer: what the gate multiplies; else what enters the activation
 };
 
+/// What the activation of the layer that every token passes reads of an input, without hooks.
+PreActivations pre_activations(const DecoderConfig& config, const LayerProjections& layer_projections,
+                               const at::Tensor& input);
+
 /// The feed-forward layer that every token passes: down(act(gate) * up), or down(act(up)) without a gate. Fires
 /// mlp.hook_pre, mlp.hook_pre_linear (only with a gate) and mlp.hook_post.
 /// @param input     [batch, position, width]

@@ -56,11 +56,10 @@ void check_filter(const DecoderConfig& config, const std::string& where) {
 }
 
 bft::FilterOptions parse_filter(const Json& options, const std::string& where) {
-  CHECK(options.is_object(), "{}: is {}; must be an object", where, printable(options.dump(), 60));
-  for (const Knob<bft::FilterOptions>& knob : bft::filter_knobs())
-    CHECK(options.contains(knob.key), "{}: '{}' is missing", where, knob.key);
   bft::FilterOptions filter;
-  set_knobs(bft::filter_knobs(), filter, options, where);
+  read_knobs(bft::filter_knobs(), filter, options, where);
+  // Recommenders had no output projection before the option existed. A decoder with a filter always has one.
+  if (!options.contains("output_projection")) filter.output_projection = true;
   return filter;
 }
 

@@ -41,9 +41,11 @@ hooks::ObservedAttention packed(const hooks::Qkv& qkv, const kernels::AttentionO
   };
   kernels::PackedBounds begin;
   for (std::int64_t sequence = 0; sequence <= batch; ++sequence) begin.push_back(sequence * length);
-  const kernels::PackedMoments found = kernels::packed_attention_moments(
-      rows(qkv.query), rows(qkv.key), rows(qkv.value), begin,
-      {.scale = options.scale, .key_bias = bias.key.flatten(), .distance_slope = bias.log_decay});
+  const kernels::PackedMoments found =
+      kernels::packed_attention_moments(rows(qkv.query), rows(qkv.key), rows(qkv.value), begin,
+                                        {.scale = options.scale,
+                                         .key_bias = bias.key.defined() ? bias.key.flatten() : bias.key,
+                                         .distance_slope = bias.log_decay});
   const auto by_head = [batch](const at::Tensor& t) { return t.unflatten(0, {batch, -1}).transpose(1, 2); };
   return {by_head(found.output), by_head(found.n_eff), by_head(found.residual)};
 }

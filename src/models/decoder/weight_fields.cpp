@@ -1,6 +1,8 @@
 #include "models/decoder/weight_fields.h"
 
-#include <cmath>
+#include "bft/filter_slots.h"
+
+#include <algorithm>
 #include <utility>
 
 namespace gainlens::models {
@@ -22,8 +24,8 @@ class FieldList {
     add(name, Kind::projection, std::move(shape), wanted);
     add(bias_name, Kind::bias, std::move(bias_shape), wanted && biased);
   }
-  void filter(std::string_view name, Kind kind, Shape shape, bool wanted, std::optional<double> start) {
-    fields_.push_back({name, kind, std::move(shape), wanted, start});
+  void filter(std::string_view name, Kind kind, Shape shape, std::optional<double> start) {
+    fields_.push_back({name, kind, std::move(shape), /*wanted=*/true, start});
   }
   std::vector<WeightField> take() { return std::move(fields_); }
 
@@ -116,44 +118,37 @@ void add_mlp(const DecoderConfig& config, bool experts, FieldList& list) {
   list.norm("mlp_post_norm", config.width, config.post_norm);
 }
 
-double logit(double share) {
-  return std::log(share / (1 - share));
-}
-
-void add_filter(const DecoderConfig& config, std::int64_t layer, FieldList& list) {
-  const bft::FilterOptions filter = config.filter.value_or(bft::FilterOptions());
-  const bool predicts = config.filter && layer + 1 < config.layers;
-  list.filter("process_noise", Kind::precision, {config.width},
-              predicts && filter.predict == bft::Predict::jacobian && filter.most_process_noise > 0,
-              filter.process_noise_start);
-  list.filter("decay", Kind::precision, {1}, predicts && filter.predict == bft::Predict::decay, logit(filter.discount));
-  list.filter("recency", Kind::precision, {1}, config.filter && filter.recency_decay, logit(filter.initial_decay));
-  list.filter("stretch", Kind::constant, {config.width},
-              predicts && config.has_filter_jacobian() && filter.running_jacobian, 1);
-}
-
-void add_token_precision(const DecoderConfig& config, FieldList& list) {
-  constexpr std::int64_t hidden = 16;  // the paper's
-  const bft::FilterOptions filter = config.filter.value_or(bft::FilterOptions());
-  const bool content = config.filter && filter.initial_precision == bft::InitialPrecision::content;
-  const bool table = config.filter && filter.initial_precision == bft::InitialPrecision::table;
-  list.filter("precision_hidden", Kind::precision, {hidden, config.width}, content, std::nullopt);
-  list.filter("precision_hidden_bias", Kind::precision, {hidden}, content, 0);
-  list.filter("precision_output", Kind::precision, {1, hidden}, content, 0);
-  list.filter("precision_output_bias", Kind::precision, {1}, content, 0);
-  list.filter("precision_range", Kind::precision, {1}, content, 1);
-  list.filter("precision_table", Kind::precision, {config.vocabulary}, table, 0);
-  list.filter("precision_strength", Kind::constant, {1}, config.filter.has_value(), 1);
+/// The slots of a filter as fields.
+void add_slots(const std::vector<bft::FilterSlot>& slots, FieldList& list) {
+  for (const bft::FilterSlot& slot : slots) {
+    const Kind kind = slot.role == bft::WeightRole::weight      ? Kind::filter
+                      : slot.role == bft::WeightRole::precision ? Kind::precision
+                                                                : Kind::constant;
+    list.filter(slot.name, kind, slot.shape, slot.start);
+  }
 }
 
 }  // namespace
+
+std::vector<bft::FilterSlot> filter_slots(const DecoderConfig& config, std::int64_t layer) {
+  return bft::filter_slots(config.armed_filter(), config.width, /*predicts=*/layer + 1 < config.layers);
+}
+
+std::vector<bft::FilterSlot> token_precision_slots(const DecoderConfig& config) {
+  std::vector<bft::FilterSlot> slots =
+      bft::initial_precision_slots(config.armed_filter(), config.width, config.vocabulary, /*counted=*/false);
+  // Checkpoints and states of trainings have the network first.
+  std::stable_partition(slots.begin(), slots.end(),
+                        [](const bft::FilterSlot& slot) { return slot.name.starts_with("precision.network."); });
+  return slots;
+}
 
 std::vector<WeightField> layer_fields(const DecoderConfig& config, std::int64_t layer) {
   FieldList list;
   add_attention(config, !config.has_delta(layer), list);
   add_delta(config, config.has_delta(layer), list);
   add_mlp(config, config.has_experts(layer), list);
-  add_filter(config, layer, list);
+  add_slots(filter_slots(config, layer), list);
   return list.take();
 }
 
@@ -164,7 +159,7 @@ std::vector<WeightField> outer_fields(const DecoderConfig& config) {
            config.positions == Positions::learned);
   list.norm("embedding_norm", config.width, config.embedding_norm);
   list.add("embedding_norm_bias", Kind::bias, {config.width}, config.embedding_norm && config.norm_bias);
-  add_token_precision(config, list);
+  add_slots(token_precision_slots(config), list);
   list.norm("final_norm", config.width, true);
   list.add("final_norm_bias", Kind::bias, {config.width}, config.norm_bias);
   list.add("head", Kind::projection, {config.vocabulary, config.width}, !config.tied_head);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "bft/filter_slots.h"
 #include "models/decoder/decoder_config.h"
 
 #include <cstdint>
@@ -19,6 +20,7 @@ struct WeightField {
     bias,
     logit,
     correction,  ///< of a router's scores; float32 at least
+    filter,      ///< of the filter, learned as the others
     precision,   ///< of the filter, learned at a rate of its own
     constant,    ///< of the filter, not learned
   };
@@ -29,6 +31,11 @@ struct WeightField {
   bool wanted;                       ///< an unwanted tensor stays undefined
   std::optional<double> start = {};  ///< of the filter's, before training; absent: drawn
 };
+
+/// The weights of the filter of one layer; none without a filter.
+std::vector<bft::FilterSlot> filter_slots(const DecoderConfig& config, std::int64_t layer);
+/// What the precision of tokens before the first layer follows from, in the order of a checkpoint.
+std::vector<bft::FilterSlot> token_precision_slots(const DecoderConfig& config);
 
 /// Every tensor of one layer.
 std::vector<WeightField> layer_fields(const DecoderConfig& config, std::int64_t layer);

@@ -1,0 +1,178 @@
+#include "recommend/recommender_checkpoint.h"
+
+#include "core/atomic_file.h"
+#include "core/check.h"
+#include "core/nearest.h"
+#include "core/sha256.h"
+#include "formats/tensor_file.h"
+#include "models/checkpoint/tensor_values.h"
+#include "recommend/finished_seeds.h"
+#include "recommend/recommender_files.h"
+
+#include <ATen/ATen.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+namespace gainlens::recommend {
+namespace {
+
+constexpr const char* weights_name = "model.safetensors";
+
+OrderedJson to_json(const TrainedOn& data) {
+  OrderedJson document = {{"item_names", data.item_names}};
+  if (data.split.empty()) return document;
+  document["split"] = data.split;
+  document["ties"] = data.ties;
+  document["min_item_count"] = data.min_item_count;
+  return document;
+}
+
+/// The key 'data' of config.json. Earlier versions wrote 'item_names' alone.
+TrainedOn read_trained_on(const Json& data, const std::string& where) {
+  const auto text = [&](const char* key) {
+    CHECK(data.contains(key) && data[key].is_string(), "{}: 'data' has no text '{}'", where, key);
+    return data[key].get<std::string>();
+  };
+  CHECK(data.is_object(), "{}: 'data' must be an object with the checksum 'item_names'", where);
+  TrainedOn trained_on{text("item_names")};
+  if (!data.contains("split")) return trained_on;
+  trained_on.split = text("split");
+  trained_on.ties = text("ties");
+  CHECK(data.contains("min_item_count") && data["min_item_count"].is_number_unsigned(),
+        "{}: 'data' has no whole number 'min_item_count'", where);
+  trained_on.min_item_count = data["min_item_count"].get<std::int64_t>();
+  return trained_on;
+}
+
+/// Every layout that a checkpoint can have.
+std::vector<std::string> layout_names() {
+  std::vector<std::string> names{std::string(own_layout)};
+  for (const BackboneKind& kind : backbones()) {
+    for (const ForeignLayout& layout : kind.layouts) names.emplace_back(layout.name);
+  }
+  return names;
+}
+
+std::unique_ptr<Backbone> open_foreign(const std::filesystem::path& path, std::string_view name, std::int64_t heads) {
+  for (const BackboneKind& kind : backbones()) {
+    for (const ForeignLayout& layout : kind.layouts) {
+      if (layout.name == name) return layout.open(path, heads);
+    }
+  }
+  ASSERT(false, "no layout '{}'", name);
+  return nullptr;
+}
+
+/// The backbone that config.json names.
+const BackboneKind& kind_of(const Json& document, const std::string& where) {
+  const bool typed = document.is_object() && document.contains("model_type");
+  const std::optional<std::string> name = typed ? backbone_of_type(document["model_type"]) : std::nullopt;
+  CHECK(name.has_value(), "{}: 'model_type' is {}; it is not that of a recommender, which begins with 'gainlens-'",
+        where, typed ? printable(document["model_type"].dump(), 60) : "missing");
+  return backbone_named(*name, where + ": the backbone in 'model_type'");
+}
+
+}  // namespace
+
+void check_layout(std::string_view name) {
+  const std::vector<std::string> names = layout_names();
+  CHECK(std::find(names.begin(), names.end(), name) != names.end(), "--layout: '{}'; must be {}{}", printable(name, 60),
+        fmt::join(names, " or "), did_you_mean(name, names));
+}
+
+std::string item_names_checksum(const data::Interactions& interactions) {
+  Sha256 hash;
+  for (std::size_t id = 1; id < interactions.items.size(); ++id) {
+    hash.update(interactions.items[id]);
+    hash.update("\n");
+  }
+  return hash.hex();
+}
+
+TrainedOn trained_on_split(const data::LeaveOneOut& split, const data::InteractionOptions& options) {
+  return {item_names_checksum(split.interactions()), split.checksum(), options.ties.name(), options.min_item_count};
+}
+
+SplitMatch match_split(const RecommenderCheckpoint& checkpoint, const data::LeaveOneOut& split) {
+  if (checkpoint.data.split.empty()) return SplitMatch::unknown;
+  return checkpoint.data.split == split.checksum() ? SplitMatch::same : SplitMatch::other;
+}
+
+RecommenderCheckpoint open_recommender(const std::filesystem::path& path, std::string_view layout, std::int64_t heads) {
+  check_layout(layout);
+  CHECK(std::filesystem::exists(path), "{}: no such file or folder", printable(path.string()));
+  RecommenderCheckpoint checkpoint;
+  if (layout != own_layout) {
+    checkpoint.model = open_foreign(path, layout, heads);
+    return checkpoint;
+  }
+  const std::filesystem::path config_file = path / "config.json", weights_file = path / weights_name;
+  const std::string where = printable(config_file.string()), weights_where = printable(weights_file.string());
+  const Json document = read_json_file(config_file);
+  std::optional<formats::TensorFile> weights;
+  std::set<std::string> known;
+  const auto read = [&](const WeightSlot& slot) {
+    if (!weights) {  // the backbone has read the configuration
+      if (document.contains("data")) checkpoint.data = read_trained_on(document["data"], where);
+      checkpoint.unproven = prove_checkpoint(path);
+      weights.emplace(formats::TensorFile::open(weights_file));
+    }
+    known.insert(slot.name);
+    const formats::TensorEntry& entry = weights->at(slot.name);
+    CHECK(entry.shape == slot.shape, "{}: '{}' has shape [{}]; must have [{}]", weights_where, slot.name,
+          fmt::join(entry.shape, ", "), fmt::join(slot.shape, ", "));
+    return models::read_values(entry, at::kFloat, weights_where);
+  };
+  checkpoint.model = kind_of(document, where).open(document, where, {weights_where, read});
+  ASSERT(weights.has_value(), "a backbone without weights");
+  for (const auto& [name, entry] : weights->entries())
+    CHECK(known.contains(name), "{}: '{}' is no tensor of this model", weights_where, printable(name, 100));
+  if (const auto seed = weights->metadata().find("seed"); seed != weights->metadata().end())
+    checkpoint.seed = seed->second;
+  return checkpoint;
+}
+
+void check_catalogue(const RecommenderCheckpoint& checkpoint, const data::Interactions& interactions,
+                     const std::string& where) {
+  CHECK(interactions.item_count() == checkpoint.model->items(),
+        "{}: the data set has {} items; the checkpoint was made for {}", where, interactions.item_count(),
+        checkpoint.model->items());
+  if (!checkpoint.data.item_names.empty()) {
+    CHECK(item_names_checksum(interactions) == checkpoint.data.item_names,
+          "{}: its items have other names than those that the checkpoint was trained on", where);
+    return;
+  }
+  for (std::size_t id = 1; id < interactions.items.size(); ++id) {
+    CHECK(interactions.items[id] == std::to_string(id),
+          "{}: item {} has the name '{}'; the checkpoint numbers its items, so they must be named 1 to {}", where, id,
+          printable(interactions.items[id], 60), checkpoint.model->items());
+  }
+}
+
+void save_recommender(const std::filesystem::path& folder, Backbone& model, const TrainedOn& data,
+                      const std::string& seed) {
+  std::vector<at::Tensor> contiguous;  // must exist until the bytes are written
+  std::vector<formats::TensorToWrite> tensors;
+  for (const WeightSlot& slot : model.slots()) {
+    const at::Tensor& kept = contiguous.emplace_back(slot.tensor->detach().to(at::kCPU, at::kFloat).contiguous());
+    if (!at::isfinite(kept).all().item<bool>()) throw_run_failed("checkpoint: NaN or infinity in '{}'", slot.name);
+    tensors.push_back({slot.name,
+                       formats::DType::f32,
+                       slot.shape,
+                       {static_cast<const std::byte*>(kept.const_data_ptr()), kept.nbytes()}});
+  }
+  ensure_writable_folder(folder);
+  OrderedJson document = model.document();
+  if (!data.item_names.empty()) document["data"] = to_json(data);
+  std::map<std::string, std::string> metadata = {{"format", "pt"}};
+  if (!seed.empty()) metadata["seed"] = seed;
+  formats::write_tensors(folder / weights_name, tensors, metadata);
+  write_file_atomically(folder / "config.json", document.dump(2) + "\n");
+}
+
+}  // namespace gainlens::recommend

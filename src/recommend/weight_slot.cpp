@@ -1,0 +1,32 @@
+#include "recommend/weight_slot.h"
+
+#include "core/sha256.h"
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <fmt/format.h>
+
+#include <charconv>
+
+namespace gainlens::recommend {
+namespace {
+
+constexpr double initial_deviation = 0.02;
+
+/// Seed of one weight: another for each name.
+std::uint64_t seed_of(std::uint64_t seed, const std::string& name) {
+  const std::string digits = sha256_hex(fmt::format("{} {}", seed, name)).substr(0, 16);
+  std::uint64_t found = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), found, 16);
+  return found;
+}
+
+}  // namespace
+
+at::Tensor initial_values(const WeightSlot& slot, std::uint64_t seed) {
+  if (slot.start) return at::full(slot.shape, *slot.start, at::kFloat);
+  return at::empty(slot.shape, at::kFloat)
+      .normal_(0, initial_deviation, at::make_generator<at::CPUGeneratorImpl>(seed_of(seed, slot.name)));
+}
+
+}  // namespace gainlens::recommend

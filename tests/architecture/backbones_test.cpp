@@ -1,0 +1,63 @@
+// What trains, ranks, stores and shows recommenders knows the contract of a backbone (recommend/backbone.h), and none
+// of its implementations.
+#include "architecture/repository.h"
+#include "support/shared_data.h"
+#include "support/text_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <regex>
+#include <string>
+#include <vector>
+
+namespace gainlens::testing {
+namespace {
+
+/// The code of a line: without comments, and without texts for readers. The text "sasrec" is the name of the backbone,
+/// and stays, as do included files.
+std::string code_of(const std::string& line) {
+  static const std::regex text(R"re("([^"\\]|\\.)*")re");
+  if (std::regex_search(line, std::regex(R"(^\s*#\s*include)"))) return line;
+  std::string code, rest = line;
+  for (std::smatch found; std::regex_search(rest, found, text); rest = found.suffix())
+    code += found.prefix().str() + (found.str() == "\"sasrec\"" ? found.str() : "\"\"");
+  code += rest;
+  return code.substr(0, code.find("//"));
+}
+
+/// The places of the program that name SASRec in code.
+std::vector<std::string> places_that_name_sasrec(const std::filesystem::path& root) {
+  const auto is_program = [](const std::string& file) {
+    return file.starts_with("src/") || file.starts_with("bench/");
+  };
+  const auto may = [](const std::string& file) {
+    return file.starts_with("src/recommend/sasrec") || file == "src/recommend/backbones.cpp";
+  };
+  std::vector<std::string> places;
+  for (const SourceLine& line : lines_of(root, {".cpp", ".h"})) {
+    if (!is_program(line.file) || may(line.file)) continue;
+    if (std::regex_search(code_of(line.text), std::regex("sasrec", std::regex::icase))) places.push_back(line.place());
+  }
+  return places;
+}
+
+TEST(Backbones, NoOtherFileNamesSasRec) {
+  EXPECT_THAT(places_that_name_sasrec(GAINLENS_SOURCE_DIR), ::testing::IsEmpty());
+}
+
+TEST(Backbones, ANameInCodeIsFound) {
+  const TemporaryFolder root;
+  for (const char* folder : {"src/cli", "src/recommend"}) std::filesystem::create_directories(root.path() / folder);
+  write_file(root.path() / "src/cli/a.cpp",
+             "f(\"SASRec is a model\");  // SASRec\nSasRec model;\nopen(\"sasrec\");\n"
+             "#include \"recommend/sasrec.h\"\n");
+  write_file(root.path() / "src/recommend/sasrec.h", "class SasRec;\n");
+  EXPECT_THAT(places_that_name_sasrec(root.path()),
+              ::testing::ElementsAre("src/cli/a.cpp:2", "src/cli/a.cpp:3", "src/cli/a.cpp:4"));
+}
+
+}  // namespace
+}  // namespace gainlens::testing
