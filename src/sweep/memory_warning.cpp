@@ -27,7 +27,7 @@ models::MemoryOptions streamed(models::MemoryOptions options) {
   return options;
 }
 
-/// Whether options that need so many bytes can be recommended. A tenth has to stay free, because the need is an estimate.
+/// Whether options that need so many bytes can be recommended. The need is an estimate, so a tenth more has to be free.
 bool fits_well(std::uint64_t bytes, std::uint64_t available) {
   return bytes <= available && available - bytes >= bytes / 10;
 }

@@ -10,39 +10,39 @@ namespace {
 
 TEST(RmsNorm, ByHand) {
   const at::Tensor x = at::tensor({3.0, 4.0, 0.0, 0.0}, at::kDouble);  // mean square 25/4
-  EXPECT_TRUE(at::allclose(rms_normalized(x, 0), at::tensor({1.2, 1.6, 0.0, 0.0}, at::kDouble), 1e-15, 1e-15));
-  EXPECT_TRUE(at::allclose(scaled(rms_normalized(x, 0), at::tensor({1.0, 0.5, 7.0, 7.0}, at::kDouble)),
+  EXPECT_TRUE(at::allclose(rms_normalised(x, 0), at::tensor({1.2, 1.6, 0.0, 0.0}, at::kDouble), 1e-15, 1e-15));
+  EXPECT_TRUE(at::allclose(scaled(rms_normalised(x, 0), at::tensor({1.0, 0.5, 7.0, 7.0}, at::kDouble)),
                            at::tensor({1.2, 0.8, 0.0, 0.0}, at::kDouble), 1e-15, 1e-15));
 }
 
 TEST(RmsNorm, EpsilonIsInsideTheRoot) {
-  EXPECT_DOUBLE_EQ(rms_normalized(at::tensor({1.0}, at::kDouble), 3)[0].item<double>(), 0.5);  // 1 / sqrt(1 + 3)
+  EXPECT_DOUBLE_EQ(rms_normalised(at::tensor({1.0}, at::kDouble), 3)[0].item<double>(), 0.5);  // 1 / sqrt(1 + 3)
 }
 
 TEST(RmsNorm, Float64IsNotRoundedToFloat32) {
   const double x = 1 + 1e-12;  // in float32 this is 1
-  const at::Tensor normalized = rms_normalized(at::tensor({x, 1.0}, at::kDouble), 0);
+  const at::Tensor normalized = rms_normalised(at::tensor({x, 1.0}, at::kDouble), 0);
   EXPECT_NEAR((normalized[0] - normalized[1]).item<double>(), 1e-12, 1e-15);
 }
 
 TEST(RmsNorm, HalfTypesAreSquaredInFloat32) {
   const at::Tensor x = at::full({4}, 1000.0, at::kHalf);  // 1000^2 overflows in float16
-  const at::Tensor normalized = rms_normalized(x, 0);
+  const at::Tensor normalized = rms_normalised(x, 0);
   EXPECT_EQ(normalized.scalar_type(), at::kFloat);
   EXPECT_TRUE(at::allclose(normalized, at::ones({4}, at::kFloat)));
 }
 
 TEST(LayerNorm, ByHand) {
   const at::Tensor x = at::tensor({1.0, 5.0}, at::kDouble);  // mean 3, variance 4
-  EXPECT_TRUE(at::allclose(layer_normalized(x, 0), at::tensor({-1.0, 1.0}, at::kDouble), 1e-15, 1e-15));
-  EXPECT_TRUE(at::allclose(layer_normalized(x, 12), at::tensor({-0.5, 0.5}, at::kDouble), 1e-15, 1e-15));
-  EXPECT_TRUE(at::equal(normalized(x, Norm::layer, 1e-5), layer_normalized(x, 1e-5)));
-  EXPECT_TRUE(at::equal(normalized(x, Norm::rms, 1e-5), rms_normalized(x, 1e-5)));
+  EXPECT_TRUE(at::allclose(layer_normalised(x, 0), at::tensor({-1.0, 1.0}, at::kDouble), 1e-15, 1e-15));
+  EXPECT_TRUE(at::allclose(layer_normalised(x, 12), at::tensor({-0.5, 0.5}, at::kDouble), 1e-15, 1e-15));
+  EXPECT_TRUE(at::equal(normalised(x, Norm::layer, 1e-5), layer_normalised(x, 1e-5)));
+  EXPECT_TRUE(at::equal(normalised(x, Norm::rms, 1e-5), rms_normalised(x, 1e-5)));
 }
 
 TEST(LayerNorm, ALargeMeanDoesNotCancel) {
   const at::Tensor x = at::tensor({1e4f + 1, 1e4f + 3}, at::kFloat);
-  EXPECT_TRUE(at::allclose(layer_normalized(x, 0), at::tensor({-1.f, 1.f}), 1e-6, 1e-6));
+  EXPECT_TRUE(at::allclose(layer_normalised(x, 0), at::tensor({-1.f, 1.f}), 1e-6, 1e-6));
 }
 
 TEST(ScaledNorm, OffsetAndBiasByHand) {

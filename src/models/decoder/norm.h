@@ -12,13 +12,13 @@ namespace gainlens::models {
 at::Tensor widened(const at::Tensor& x);
 
 /// x / sqrt(mean(x^2) + epsilon) over the last dimension, widened.
-at::Tensor rms_normalized(const at::Tensor& x, double epsilon);
+at::Tensor rms_normalised(const at::Tensor& x, double epsilon);
 
 /// (x - mean(x)) / sqrt(var(x) + epsilon) over the last dimension, widened.
-at::Tensor layer_normalized(const at::Tensor& x, double epsilon);
+at::Tensor layer_normalised(const at::Tensor& x, double epsilon);
 
 /// One of the two above, chosen by `kind`.
-at::Tensor normalized(const at::Tensor& x, Norm kind, double epsilon);
+at::Tensor normalised(const at::Tensor& x, Norm kind, double epsilon);
 
 /// The largest magnitude of x at which no norm of its rows overflows. Infinite where vector code computes the norm,
 /// which scales such rows.
@@ -30,7 +30,7 @@ double largest_normalised(const at::Tensor& x);
 /// @param bias  may be undefined
 at::Tensor scaled(const at::Tensor& x, const at::Tensor& weight, double offset = 0, const at::Tensor& bias = {});
 
-/// The norm of each row, times (offset + weight), plus bias, in the type of the weight: scaled(normalized(x)). Without
+/// The norm of each row, times (offset + weight), plus bias, in the type of the weight: scaled(normalised(x)). Without
 /// gradients in one pass over memory (kernels::norm_rows), with the same bits.
 at::Tensor norm(const at::Tensor& x, Norm kind, double epsilon, const at::Tensor& weight, double offset,
                 const at::Tensor& bias = {});
