@@ -33,9 +33,9 @@ struct Knob {
   Json absent = nullptr;
 
   /// The same knob, whose key stored files may lack.
-  Knob absent_is(Json value) const {
+  Knob absent_is(const Json& value) const {
     Knob knob = *this;
-    knob.absent = std::move(value);
+    knob.absent = value;
     return knob;
   }
 };
@@ -182,10 +182,10 @@ void read_knobs(std::span<const Knob<Owner>> knobs, Owner& owner, const Json& st
   if (!stored.is_object()) throw_invalid("{}: is {}; must be an object", where, printable(stored.dump(), 60));
   Json complete = absent_values(knobs);
   std::vector<std::string> unknown;
-  for (const auto& [key, value] : stored.items()) {
-    const bool known = std::any_of(knobs.begin(), knobs.end(), [&](const auto& knob) { return knob.key == key; });
-    if (!known) unknown.push_back(key);
-    complete[key] = value;
+  for (const auto& entry : stored.items()) {
+    const auto is_its = [&](const Knob<Owner>& knob) { return knob.key == entry.key(); };
+    if (std::none_of(knobs.begin(), knobs.end(), is_its)) unknown.push_back(entry.key());
+    complete[entry.key()] = entry.value();
   }
   if (!unknown.empty()) throw_invalid("{}: {}", where, made_by_newer_version(unknown));
   for (const Knob<Owner>& knob : knobs)
