@@ -6,7 +6,7 @@ include(CMakePackageConfigHelpers)
 set(_headers ${CMAKE_INSTALL_INCLUDEDIR}/gainlens)
 set(_package ${CMAKE_INSTALL_LIBDIR}/cmake/gainlens)
 
-foreach(_name core formats runfile tokenizers kernels data hooks bft models sweep training language recommend analyses
+foreach(_name core formats runfile tokenizers kernels data hooks bft models sweep training experiment language recommend analyses
         reports)
   set_target_properties(gainlens_${_name} PROPERTIES EXPORT_NAME ${_name})
   target_compile_features(gainlens_${_name} INTERFACE cxx_std_20)
@@ -18,7 +18,7 @@ endforeach()
 
 # Second libraries of src/bft, src/models and src/recommend, whose headers are installed above: their parts without
 # libtorch.
-foreach(_name estimators model_description recommender_description)
+foreach(_name estimators experiment_results model_description recommender_description)
   set_target_properties(gainlens_${_name} PROPERTIES EXPORT_NAME ${_name})
   target_compile_features(gainlens_${_name} INTERFACE cxx_std_20)
   install(TARGETS gainlens_${_name} EXPORT gainlens ARCHIVE INCLUDES DESTINATION ${_headers})

@@ -8,9 +8,10 @@
 #include "core/console.h"
 #include "core/counted.h"
 #include "core/json.h"
+#include "experiment/job.h"
+#include "experiment/result_file.h"
 #include "recommend/finished_seeds.h"
 #include "recommend/recommender_files.h"
-#include "recommend/seed_result.h"
 #include "reports/terminal/checks_terminal.h"
 #include "runfile/recommend_run.h"
 
@@ -44,13 +45,15 @@ Results check_recommend_run(const fs::path& path) {
 
 /// The folder ARM/seed-N of a recommender run; empty: it is none.
 std::optional<std::uint64_t> seed_of(const fs::path& folder) {
-  const bool of_run = fs::is_directory(folder) && runfile::is_recommend_run(folder.parent_path().parent_path());
-  return of_run ? recommend::seed_of_folder(folder.filename().string()) : std::nullopt;
+  if (!fs::is_directory(folder)) return std::nullopt;
+  const fs::path above = folder.parent_path().parent_path();  // OUT, or OUT/ARM of OUT/ARM/VARIANT/seed-N
+  const bool of_run = runfile::is_recommend_run(above) || runfile::is_recommend_run(above.parent_path());
+  return of_run ? experiment::seed_of_folder(folder.filename().string()) : std::nullopt;
 }
 
 /// A training alone, as a run of one arm and one seed.
 Results check_training(const fs::path& folder, std::uint64_t seed) {
-  const std::string arm = folder.parent_path().filename().string();
+  const std::string arm = recommend::label_of_folder(folder);
   runfile::RecommendRun run;
   run.arms = {arm};
   run.seeds = {seed};
@@ -59,11 +62,9 @@ Results check_training(const fs::path& folder, std::uint64_t seed) {
     run.item_train_count.resize(static_cast<std::size_t>(recommend::catalogue_size(folder)));
   analyses::CheckedRecommenders checked{run};
   checked.alone = true;
-  const fs::path file = folder / recommend::seed_result_name;
+  const fs::path file = folder / experiment::result_name;
   if (fs::exists(file)) {
-    const recommend::SeedResult result = recommend::load_seed_result(file, arm, seed);
-    run.results.front() =
-        runfile::TrainedSeed{result.curve, result.filter, result.best_epoch, result.test, result.rank};
+    run.results.front() = experiment::load_result(file, arm, seed).result;
     try {
       recommend::prove_seed(folder, arm, seed);
     } catch (const InvalidArgument& error) {

@@ -2,6 +2,7 @@
 
 #include "core/check.h"
 #include "core/console.h"
+#include "experiment/job.h"
 #include "recommend/finished_seeds.h"
 #include "runfile/recommend_run.h"
 
@@ -41,14 +42,15 @@ bool holds_run(const fs::path& folder) {
          (fs::is_directory(folder / "shards", ignored) && fs::exists(folder / "request.json", ignored));
 }
 
-/// Whether the folder is ARM of a recommender run: it holds the folders of seeds.
+/// Whether the folder is ARM or ARM/VARIANT of a recommender run: it holds the folders of seeds.
 bool is_arm(const fs::path& folder) {
   std::error_code ignored;
   return std::any_of(fs::directory_iterator(folder, ignored), fs::directory_iterator(),
                      [](const fs::directory_entry& entry) {
-                       return recommend::seed_of_folder(entry.path().filename().string()).has_value();
+                       return experiment::seed_of_folder(entry.path().filename().string()).has_value();
                      }) &&
-         runfile::is_recommend_run(folder.parent_path());
+         (runfile::is_recommend_run(folder.parent_path()) ||
+          runfile::is_recommend_run(folder.parent_path().parent_path()));
 }
 
 /// @throws InvalidArgument  a checkpoint (the message says how to sweep it), or a recommender run

@@ -32,6 +32,8 @@ void add_particulars(const models::DecoderConfig& config, Findings& findings) {
   if (config.filter) {
     const auto& filter = *config.filter;
     const OrderedJson options = knobs_to_json(bft::filter_knobs(), filter);
+    const bft::ArmParts& arm = config.armed_filter().parts();
+    if (!config.armed_filter().has_gain()) findings.add("arm", fmt::format("{}: {}", arm.name, arm.help), arm.name);
     findings.add("filter",
                  fmt::format("Bayesian; estimator {}, predict {}, Jacobian {}, initial precision {}",
                              options["estimator"].get<std::string>(), options["predict"].get<std::string>(),

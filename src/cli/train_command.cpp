@@ -31,11 +31,10 @@ struct TrainLanguageModelArguments {
   std::string precision_learning_rate;
 };
 
-/// @throws InvalidArgument  an option of the filter is wrong, or is given for another arm than bft
+/// @throws InvalidArgument  no such arm; an option of the filter is wrong, or is given for an arm that does not read it
 void read_arm(const TrainLanguageModelArguments& arguments, language::LanguageModelRequest& request) {
-  CHECK(arguments.arm == "plain" || arguments.arm == "bft", "--arm: '{}'; must be plain or bft",
-        printable(arguments.arm, 60));
-  const bool has_filter = arguments.arm == "bft";
+  const bft::Arm arm = models::decoder_arm(arguments.arm, "--arm");
+  const bool has_filter = arm == bft::Arm::bft;  // the controls have its parts with their defaults
   bft::FilterOptions filter = models::default_decoder_filter();
   for (const Knob<bft::FilterOptions>& knob : bft::filter_knobs()) {
     const std::string& text = arguments.knobs.at(knob.key);
@@ -54,7 +53,8 @@ void read_arm(const TrainLanguageModelArguments& arguments, language::LanguageMo
           printable(arguments.precision_learning_rate, 60));
     request.precision_learning_rate = factor.get<double>();
   }
-  if (has_filter) request.filter = filter;
+  if (arm != bft::Arm::plain) request.filter = filter;
+  request.filter_arm = arm == bft::Arm::plain ? bft::Arm::bft : arm;
 }
 
 std::vector<std::string> draw(const language::LanguageModelOutcome& outcome) {
@@ -171,7 +171,10 @@ void add_train(CLI::App& app, const GlobalOptions& global, Action& action) {
       ->required();
   command->add_option("--out", arguments->out, "Checkpoint folder to write; the same request continues in it")
       ->required();
-  command->add_option("--arm", arguments->arm, "What to train: plain, or bft (a Bayesian filter)")
+  command
+      ->add_option("--arm", arguments->arm,
+                   fmt::format("What to train: {}; bft is a Bayesian filter, and those after it have a part of it",
+                               fmt::join(models::decoder_arm_names(), ", ")))
       ->capture_default_str();
   command
       ->add_option("--precision-learning-rate", arguments->precision_learning_rate,

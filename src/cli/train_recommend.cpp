@@ -37,6 +37,7 @@ struct TrainRecommendArguments {
   std::string preset = "paper";
   std::string config;
   std::map<std::string, std::string> knobs;  // as given on the command line
+  std::vector<std::string> variants;
   bool no_jacobian = false;
   std::string spread = "batches";
   std::string out;
@@ -58,11 +59,38 @@ recommend::Settings settings_of(const TrainRecommendArguments& arguments) {
   }
   for (const auto& [key, text] : knobs) {
     if (text.empty()) continue;
+    CHECK(std::ranges::any_of(recommend::knobs(backbone), [&](const auto& knob) { return knob.key == key; }),
+          "{}: backbone {} has no such setting", knob_option(key), backbone.name);
     const Json change = {{key, knob_value(text)}};
     recommend::check_settings(change, knob_option(key), backbone);
     changes.update(change);
   }
   return recommend::settings_of(changes, "settings", backbone);
+}
+
+/// A variant as the command line gives it: NAME:key=value,key=value.
+recommend::Variant parse_variant(const std::string& text) {
+  const auto check = [&](bool fits) {
+    CHECK(fits,
+          "--variant: '{}'; must be a name with settings, NAME:key=value,key=value, such as wide:width=128,dropout=0.2",
+          printable(text, 100));
+  };
+  const std::size_t colon = text.find(':');
+  check(colon != std::string::npos);
+  recommend::Variant variant{text.substr(0, colon), Json::object()};
+  for (std::size_t begin = colon + 1; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string setting = text.substr(begin, end - begin);
+    const std::size_t equals = setting.find('=');
+    check(equals != std::string::npos && equals > 0 && equals + 1 < setting.size());
+    std::string key = setting.substr(0, equals);
+    std::ranges::replace(key, '-', '_');
+    CHECK(!variant.changes.contains(key), "--variant {}: '{}' is given twice", printable(variant.name, 60),
+          printable(key, 60));
+    variant.changes[key] = knob_value(setting.substr(equals + 1));
+    begin = end + 1;
+  }
+  return variant;
 }
 
 /// The file's name without folder and extensions.
@@ -71,26 +99,30 @@ std::string data_name(const std::string& path) {
   return name.substr(0, name.find('.', 1));
 }
 
-OrderedJson to_json(const recommend::SeedOutcome& seed) {
-  return {{"arm", seed.arm},
-          {"seed", seed.seed},
-          {"best_epoch", seed.best_epoch},
-          {"epochs", seed.epochs},
-          {"seconds", seed.seconds},
-          {"validation", seed.validation},
-          {"test", seed.test},
-          {"diverged", seed.diverged.empty() ? Json() : Json(seed.diverged)}};
+OrderedJson to_json(const experiment::Outcome& done, std::int64_t items) {
+  const std::string diverged = runfile::divergence_of(done.result, items);
+  OrderedJson document = {{"arm", done.job.arm},
+                          {"seed", done.job.seed},
+                          {"best_epoch", done.result.best_epoch},
+                          {"epochs", runfile::epochs_of(done.result)},
+                          {"seconds", done.seconds},
+                          {"validation", runfile::validation_of(done.result)},
+                          {"test", done.result.test},
+                          {"diverged", diverged.empty() ? Json() : Json(diverged)}};
+  if (!done.job.variant.empty()) document["variant"] = done.job.variant;
+  return document;
 }
 
 /// Mean and standard deviation of each metric over the seeds of an arm. An arm without training is the same with every
 /// seed, and has no deviation, like one seed.
-std::string arm_lines(const std::string& arm, const recommend::RecommendOutcome& outcome) {
-  std::vector<const recommend::SeedOutcome*> seeds;
-  for (const auto& seed : outcome.seeds) {
-    if (seed.arm == arm) seeds.push_back(&seed);
+/// @param label  of the arm, with its variant
+std::string arm_lines(const std::string& label, const recommend::RecommendOutcome& outcome) {
+  std::vector<const runfile::TrainedSeed*> seeds;
+  for (const auto& done : outcome.seeds) {
+    if (done.job.label() == label) seeds.push_back(&done.result);
   }
   std::string lines =
-      fmt::format("{}, mean (standard deviation) over {} on the test items:", arm, counted(seeds.size(), "seed"));
+      fmt::format("{}, mean (standard deviation) over {} on the test items:", label, counted(seeds.size(), "seed"));
   const bool trained = std::ranges::any_of(seeds, [](const auto* seed) { return seed->best_epoch > 0; });
   for (const RankingMetric& metric : ranking_metrics()) {
     std::vector<double> values;
@@ -103,15 +135,17 @@ std::string arm_lines(const std::string& arm, const recommend::RecommendOutcome&
   return lines;
 }
 
-void print(const recommend::RecommendOutcome& outcome, const TrainRecommendArguments& arguments, bool json) {
+void print(const recommend::RecommendOutcome& outcome, const TrainRecommendArguments& arguments, std::int64_t items,
+           bool json) {
   for (const auto& seed : outcome.seeds) {
-    if (!seed.diverged.empty())
-      print_notice("gainlens: warning: {} seed {} has diverged: {}; a smaller --learning-rate may help\n", seed.arm,
-                   seed.seed, seed.diverged);
+    const std::string diverged = runfile::divergence_of(seed.result, items);
+    if (!diverged.empty())
+      print_notice("gainlens: warning: {} seed {} has diverged: {}; a smaller --learning-rate may help\n",
+                   seed.job.label(), seed.job.seed, diverged);
   }
   if (json) {
     OrderedJson seeds = OrderedJson::array();
-    for (const auto& seed : outcome.seeds) seeds.push_back(to_json(seed));
+    for (const auto& seed : outcome.seeds) seeds.push_back(to_json(seed, items));
     print_result("{}\n", json_text({{"run", arguments.out},
                                     {"seeds_at_once", outcome.seeds_at_once},
                                     {"threads_of_seed", outcome.threads_of_seed},
@@ -121,10 +155,16 @@ void print(const recommend::RecommendOutcome& outcome, const TrainRecommendArgum
   print_result("{:<12} {:>6} {:>6} {:>7} {:>8} {:>8} {:>8} {:>8}\n", "arm", "seed", "epochs", "best", "hr@10",
                "ndcg@10", "mrr", "seconds");
   for (const auto& seed : outcome.seeds) {
-    print_result("{:<12} {:>6} {:>6} {:>7} {:>8.4f} {:>8.4f} {:>8.4f} {:>8.1f}\n", seed.arm, seed.seed, seed.epochs,
-                 seed.best_epoch, seed.test.at("hr@10"), seed.test.at("ndcg@10"), seed.test.at("mrr"), seed.seconds);
+    const auto& [job, result, seconds] = seed;
+    print_result("{:<12} {:>6} {:>6} {:>7} {:>8.4f} {:>8.4f} {:>8.4f} {:>8.1f}\n", job.label(), job.seed,
+                 runfile::epochs_of(result), result.best_epoch, result.test.at("hr@10"), result.test.at("ndcg@10"),
+                 result.test.at("mrr"), seconds);
   }
-  for (const std::string& arm : arguments.arms) print_result("{}\n", arm_lines(arm, outcome));
+  std::vector<std::string> labels;
+  for (const auto& seed : outcome.seeds) {
+    if (labels.empty() || labels.back() != seed.job.label()) labels.push_back(seed.job.label());
+  }
+  for (const std::string& label : labels) print_result("{}\n", arm_lines(label, outcome));
 }
 
 /// Refuses options of the training that change nothing beside the others.
@@ -151,6 +191,21 @@ void check_filter_options(const TrainRecommendArguments& arguments, const bft::F
   }
 }
 
+/// Refuses variants that cannot be told apart, and settings of a variant that change nothing in it.
+void check_variants(const TrainRecommendArguments& arguments, const recommend::RecommendRequest& request) {
+  const auto settings = recommend::settings_of_variants(request.variants, request.settings);
+  for (const recommend::Variant& variant : request.variants) {
+    TrainRecommendArguments of_variant = arguments;
+    for (auto& [key, text] : of_variant.knobs) text = variant.changes.contains(key) ? variant.changes[key].dump() : "";
+    try {
+      check_idle_options(of_variant, settings.at(variant.name));
+      check_filter_options(of_variant, settings.at(variant.name).filter);
+    } catch (const InvalidArgument& error) {
+      throw_invalid("--variant {}: {}", variant.name, error.what());
+    }
+  }
+}
+
 void run(const TrainRecommendArguments& arguments, const GlobalOptions& global) {
   CHECK(arguments.seeds_at_once >= 0, "--seeds-at-once: {}; must not be negative", arguments.seeds_at_once);
   recommend::RecommendRequest request;
@@ -158,8 +213,10 @@ void run(const TrainRecommendArguments& arguments, const GlobalOptions& global) 
   recommend::check_arms(arguments.arms);
   recommend::check_seeds(global.seed, arguments.seeds);
   check_lies_in_no_arm(arguments.out);
-  check_idle_options(arguments, request.settings);
-  check_filter_options(arguments, request.settings.filter);
+  for (const std::string& text : arguments.variants) request.variants.push_back(parse_variant(text));
+  check_variants(arguments, request);
+  if (request.variants.empty()) check_idle_options(arguments, request.settings);
+  if (request.variants.empty()) check_filter_options(arguments, request.settings.filter);
   request.arms = arguments.arms;
   request.seeds = arguments.seeds;
   request.seed = global.seed;
@@ -181,7 +238,7 @@ void run(const TrainRecommendArguments& arguments, const GlobalOptions& global) 
   const data::LeaveOneOut split(arguments.data.read());
   const auto replicas = training::connect_replicas(group, process_environment());
   const recommend::RecommendOutcome outcome = recommend::train_recommend(request, split, *replicas);
-  if (replicas->leads()) print(outcome, arguments, global.json);
+  if (replicas->leads()) print(outcome, arguments, split.items(), global.json);
 }
 
 /// The settings of every backbone. A key that several backbones have is the same option.
@@ -240,6 +297,12 @@ void add_train_recommend(CLI::App& train, const GlobalOptions& global, Action& a
                    "What several processes share (torchrun, srun): batches (each works on a part of every batch), or "
                    "seeds (each does whole trainings)")
       ->capture_default_str();
+  command
+      ->add_option("--variant", arguments->variants,
+                   "NAME:key=value,key=value: a named set of settings; each arm is trained with each variant in "
+                   "OUT/ARM/NAME. May be given several times")
+      ->allow_extra_args(false)
+      ->type_name("NAME:key=value");
   command->add_option("--preset", arguments->preset, "Settings to begin with: paper, or beauty-tuned")
       ->capture_default_str();
   command->add_option("--config", arguments->config, "JSON file with settings, see below");

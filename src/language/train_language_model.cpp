@@ -82,6 +82,7 @@ Json request_of(const LanguageModelRequest& request, const Recipe& recipe, const
   if (request.filter) {
     asked["filter"] = knobs_to_json(bft::filter_knobs(), *request.filter);
     asked["precision_learning_rate"] = request.precision_learning_rate;
+    if (request.filter_arm != bft::Arm::bft) asked["arm"] = bft::name_of(request.filter_arm);
   }
   return asked;
 }
@@ -89,7 +90,7 @@ Json request_of(const LanguageModelRequest& request, const Recipe& recipe, const
 /// A request without a filter lacks its keys. The recipe is what the user wrote, so another one is another request.
 training::RequestRules request_rules() {
   return {.may_grow = {},
-          .absent = {{"", {{"filter", nullptr}, {"precision_learning_rate", nullptr}}},
+          .absent = {{"", {{"filter", nullptr}, {"precision_learning_rate", nullptr}, {"arm", nullptr}}},
                      {"/filter", absent_values(bft::filter_knobs())}},
           .complete = {"", "/filter"}};
 }
@@ -126,15 +127,17 @@ TrainingTokens encode(const std::vector<std::string>& texts, const Recipe& recip
   return tokens;
 }
 
-OrderedJson with_filter(OrderedJson model, const std::optional<bft::FilterOptions>& filter) {
-  if (filter) model[models::filter_key] = knobs_to_json(bft::filter_knobs(), *filter);
+OrderedJson with_filter(OrderedJson model, const LanguageModelRequest& request) {
+  if (request.filter) model[models::filter_key] = knobs_to_json(bft::filter_knobs(), *request.filter);
+  if (request.filter && request.filter_arm != bft::Arm::bft)
+    model[models::filter_arm_key] = bft::name_of(request.filter_arm);
   return model;
 }
 
 /// config.json of the checkpoint: the recipe's model and the keys that the tokenizer decides.
-OrderedJson checkpoint_config(const Recipe& recipe, const std::optional<bft::FilterOptions>& filter,
+OrderedJson checkpoint_config(const Recipe& recipe, const LanguageModelRequest& request,
                               const tokenizers::Tokenizer& tokenizer) {
-  OrderedJson document = with_filter(recipe.model, filter);
+  OrderedJson document = with_filter(recipe.model, request);
   document["vocab_size"] = tokenizer.vocabulary_size();
   document["bos_token_id"] = *tokenizer.bos_token();
   document["eos_token_id"] = *tokenizer.bos_token() + 1;  // SentencePiece numbers EOS directly after BOS
@@ -195,12 +198,12 @@ runfile::KeptFiles kept_files(const std::filesystem::path& out) {
 /// Checks everything in a recipe that can be checked before a text is read.
 void check(const Recipe& recipe, const LanguageModelRequest& request, const std::string& where) {
   check(recipe.tokenizer);
-  CHECK(!recipe.model.contains(models::filter_key), "{}: 'model.{}' is given; remove it, --arm bft gives it", where,
-        models::filter_key);
+  for (const char* const key : {models::filter_key, models::filter_arm_key})
+    CHECK(!recipe.model.contains(key), "{}: 'model.{}' is given; remove it, --arm bft gives it", where, key);
   CHECK(std::isfinite(request.precision_learning_rate) && request.precision_learning_rate >= 0 &&
             request.precision_learning_rate <= 1e6,
         "--precision-learning-rate: {}; must be 0 to 1e6", request.precision_learning_rate);
-  OrderedJson document = with_filter(recipe.model, request.filter);
+  OrderedJson document = with_filter(recipe.model, request);
   document["vocab_size"] = recipe.tokenizer.vocabulary;
   const models::DecoderConfig config = models::parse_decoder_config(Json(document), where + ": 'model'");
   check_contexts(recipe, config, where);
@@ -215,7 +218,7 @@ void check(const Recipe& recipe, const LanguageModelRequest& request, const std:
         "evaluated, not trained",
         where, stack);
   CHECK(!config.head_bias, "{}: 'model' has an output head with a bias; models of this family are not trained", where);
-  if (config.filter && config.filter->warm_up >= recipe.schedule.total_steps) {
+  if (config.armed_filter().has_gain() && config.filter->warm_up >= recipe.schedule.total_steps) {
     tell_warning(
         "the filter does not act in this training: its warm-up takes {} steps (--warm-up), "
         "and the recipe has {}",
@@ -242,7 +245,7 @@ LanguageModelOutcome train_language_model(const LanguageModelRequest& request) {
   TrainingTokens tokens = encode(texts, recipe, *tokenizer);
   const Json asked = request_of(request, recipe, texts);
   texts = {};  // only the tokens are needed from here on
-  const OrderedJson document = checkpoint_config(recipe, request.filter, *tokenizer);
+  const OrderedJson document = checkpoint_config(recipe, request, *tokenizer);
   const models::DecoderConfig config = models::parse_decoder_config(Json(document), where + ": 'model'");
 
   LanguageModelOutcome outcome;
@@ -269,7 +272,7 @@ LanguageModelOutcome train_language_model(const LanguageModelRequest& request) {
   std::vector<double> losses;
   for (const training::Evaluation& point : outcome.training.history) losses.push_back(point.training_loss);
   outcome.diverged = divergence(losses, config.vocabulary, {"up to the first evaluation", "token"});
-  if (config.filter) write_file_atomically(folder.path() / "filter.csv", task.filter().csv());
+  if (config.armed_filter().has_gain()) write_file_atomically(folder.path() / "filter.csv", task.filter().csv());
   return outcome;
 }
 

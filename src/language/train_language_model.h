@@ -1,6 +1,6 @@
 #pragma once
 
-#include "bft/filter_options.h"
+#include "bft/arm.h"
 #include "language/recipe.h"
 #include "training/trainer.h"
 
@@ -17,7 +17,8 @@ struct LanguageModelRequest {
   std::vector<std::filesystem::path> texts;  ///< plain or gzipped UTF-8
   std::filesystem::path out;                 ///< checkpoint folder to make
   std::uint64_t seed = 0;
-  std::optional<bft::FilterOptions> filter;  ///< the decoder is a Bayesian filter; empty: it is plain
+  std::optional<bft::FilterOptions> filter;  ///< the decoder has the Bayesian filter; empty: it is plain
+  bft::Arm filter_arm = bft::Arm::bft;       ///< with a filter: all of it, or a part as a control
   /// Factor on the learning rate of the filter's parameters. The paper's 100 belongs to a learning rate of 1e-3; with
   /// that of small decoders it drives the precision of tokens to its bound, where it has no gradient.
   double precision_learning_rate = 10;

@@ -3,9 +3,9 @@
 #include "core/check.h"
 #include "core/counted.h"
 #include "core/ranking_metrics.h"
+#include "experiment/job.h"
 #include "formats/tensor_file.h"
 
-#include <charconv>
 #include <cmath>
 
 namespace gainlens::recommend {
@@ -19,7 +19,7 @@ constexpr std::string_view of_earlier_version = "an earlier version of gainlens 
 /// Metrics are means over the ranks; a difference this small comes from a sum in another order.
 constexpr double most_rounding = 1e-9;
 
-void check_metrics(const SeedResult& result, const std::string& where) {
+void check_metrics(const experiment::Result& result, const std::string& where) {
   for (const RankingMetric& metric : ranking_metrics()) {
     const auto stored = result.test.find(metric.name());
     const double found = result.rank.empty() ? 0 : mean_of(metric, result.rank);
@@ -30,13 +30,13 @@ void check_metrics(const SeedResult& result, const std::string& where) {
   }
 }
 
-void prove_files(const fs::path& folder, const SeedResult& result) {
-  if (result.best_epoch == 0) return;  // a baseline has no checkpoint
+void prove_files(const fs::path& folder, const experiment::StoredResult& stored) {
+  if (stored.result.best_epoch == 0) return;  // a baseline has no checkpoint
   const std::string repair =
       fmt::format("delete {} and repeat its gainlens train recommend command, which trains this seed again",
                   printable(folder.string()));
-  runfile::prove_kept(result.kept, checkpoint_files(folder), {"this training", seed_result_name, repair});
-  if (!result.kept.is_null()) return;
+  runfile::prove_kept(stored.kept, checkpoint_files(folder), {"this training", experiment::result_name, repair});
+  if (!stored.kept.is_null()) return;
   try {
     formats::TensorFile::open(folder / checkpoint_names[1]);
   } catch (const InvalidArgument& error) {
@@ -44,9 +44,13 @@ void prove_files(const fs::path& folder, const SeedResult& result) {
   }
 }
 
-/// Whether the name of an arm in a run.h5 is that of a folder in the run folder, and nothing else.
-bool is_file_name(const std::string& name) {
-  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos;
+/// Whether the name of an arm in a run.h5, perhaps with a variant, is that of a folder in the run folder, and nothing
+/// else.
+bool is_folder_name(const std::string& label) {
+  const std::size_t slash = label.find('/');
+  if (slash != std::string::npos && !experiment::is_variant_name(label.substr(slash + 1))) return false;
+  const std::string arm = label.substr(0, slash);
+  return !arm.empty() && arm != "." && arm != "..";
 }
 
 }  // namespace
@@ -55,33 +59,30 @@ runfile::KeptFiles checkpoint_files(const fs::path& folder) {
   return {folder, checkpoint_names};
 }
 
-std::optional<std::uint64_t> seed_of_folder(std::string_view name) {
-  constexpr std::string_view prefix = "seed-";
-  if (!name.starts_with(prefix)) return std::nullopt;
-  name.remove_prefix(prefix.size());
-  std::uint64_t seed = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), seed);
-  if (error != std::errc() || end != name.data() + name.size() || std::to_string(seed) != name) return std::nullopt;
-  return seed;
+experiment::StoredResult prove_seed(const fs::path& folder, const std::string& label, std::uint64_t seed) {
+  const fs::path file = folder / experiment::result_name;
+  experiment::StoredResult stored = experiment::load_result(file, label, seed);
+  check_metrics(stored.result, printable(file.string()));
+  prove_files(folder, stored);
+  return stored;
 }
 
-SeedResult prove_seed(const fs::path& folder, const std::string& arm, std::uint64_t seed) {
-  const fs::path file = folder / seed_result_name;
-  SeedResult result = load_seed_result(file, arm, seed);
-  check_metrics(result, printable(file.string()));
-  prove_files(folder, result);
-  return result;
+std::string label_of_folder(const fs::path& folder) {
+  const fs::path parent = folder.parent_path(), above = parent.parent_path();
+  const std::string name = parent.filename().string();
+  const bool in_variant = !runfile::is_recommend_run(above) && runfile::is_recommend_run(above.parent_path());
+  return in_variant ? above.filename().string() + "/" + name : name;
 }
 
 std::string prove_checkpoint(const fs::path& folder) {
-  const fs::path file = folder / seed_result_name;
+  const fs::path file = folder / experiment::result_name;
   if (!fs::exists(file))
     return fmt::format("no {} lies beside it: its training is not finished, or the files were copied",
-                       seed_result_name);
-  const SeedResult result = load_seed_result(file);
-  check_metrics(result, printable(file.string()));
-  prove_files(folder, result);
-  return result.has_checksum ? std::string() : std::string(of_earlier_version);
+                       experiment::result_name);
+  const experiment::StoredResult stored = experiment::load_result(file);
+  check_metrics(stored.result, printable(file.string()));
+  prove_files(folder, stored);
+  return stored.has_checksum ? std::string() : std::string(of_earlier_version);
 }
 
 ProvenRun read_proven_run(const fs::path& path) {
@@ -97,11 +98,11 @@ ProvenRun read_proven_run(const fs::path& path) {
       if (!run.result(arm, seed)) continue;
       ++finished;
       const fs::path folder = path / run.arms[arm] / fmt::format("seed-{}", run.seeds[seed]);
-      if (!is_file_name(run.arms[arm]) || !fs::is_directory(folder)) continue;
-      CHECK(fs::exists(folder / seed_result_name),
+      if (!is_folder_name(run.arms[arm]) || !fs::is_directory(folder)) continue;
+      CHECK(fs::exists(folder / experiment::result_name),
             "{}: is not there, and run.h5 holds this training: it was deleted, or the training goes on with more "
             "epochs; repeat its gainlens train recommend command, which continues",
-            printable((folder / seed_result_name).string()));
+            printable((folder / experiment::result_name).string()));
       if (prove_seed(folder, run.arms[arm], run.seeds[seed]).has_checksum) ++proven.compared;
     }
   }

@@ -1,13 +1,12 @@
 #pragma once
 
-#include "recommend/seed_result.h"
+#include "experiment/result_file.h"
 #include "runfile/kept_files.h"
 #include "runfile/recommend_run.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,15 +15,16 @@ namespace gainlens::recommend {
 /// The files of a checkpoint whose checksums a training keeps.
 runfile::KeptFiles checkpoint_files(const std::filesystem::path& folder);
 
-/// The seed in the name of a folder "seed-N"; empty for other names.
-std::optional<std::uint64_t> seed_of_folder(std::string_view name);
-
 /// Proves the files of a finished training: result.safetensors by its own checksum, config.json and model.safetensors
 /// by those that the result holds. Of what earlier versions wrote, it is proven that the files can be read and that the
 /// metrics are those of the ranks.
-/// @param folder  ARM/seed-N of a run
+/// @param folder  ARM/seed-N of a run, or ARM/VARIANT/seed-N
+/// @param label   "ARM", or "ARM/VARIANT"
 /// @throws InvalidArgument  a file is missing, broken or has changed; the message names it and says how to repair it
-SeedResult prove_seed(const std::filesystem::path& folder, const std::string& arm, std::uint64_t seed);
+experiment::StoredResult prove_seed(const std::filesystem::path& folder, const std::string& label, std::uint64_t seed);
+
+/// The label of the training in a folder of a run: "ARM" of OUT/ARM/seed-N, "ARM/VARIANT" of OUT/ARM/VARIANT/seed-N.
+std::string label_of_folder(const std::filesystem::path& folder);
 
 /// The same for a checkpoint, of whatever arm and seed.
 /// @returns  why nothing was compared: there is no result beside it, or one of an earlier version. Empty: all is proven

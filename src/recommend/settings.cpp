@@ -95,9 +95,13 @@ Settings stored_settings(const Json& stored, const std::string& where, const Bac
 }
 
 training::RequestRules request_rules(const BackboneKind& backbone) {
-  return {.may_grow = {"/training/epochs"},
-          .absent = {{"", {{"processes", 1}}}, {"/training", absent_values(knobs(backbone))}},
-          .complete = {"", "/data", "/training"}};
+  return {
+      .may_grow = {"/training/epochs"},
+      .may_gain = {"/variants"},
+      .names = {"/data/name"},
+      .first = {"/backbone"},
+      .absent = {{"", {{"processes", 1}, {"variants", Json::object()}}}, {"/training", absent_values(knobs(backbone))}},
+      .complete = {"", "/data", "/training"}};
 }
 
 Json preset(std::string_view name) {

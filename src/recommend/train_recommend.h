@@ -2,29 +2,28 @@
 
 #include "core/json.h"
 #include "data/leave_one_out.h"
+#include "experiment/experiment.h"
 #include "recommend/settings.h"
+#include "recommend/variants.h"
 #include "training/replicas.h"
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace gainlens::recommend {
 
-/// What several processes share.
-enum class Spread {
-  batches,  ///< each works on a part of every batch of one training
-  seeds     ///< each does whole trainings
-};
+using experiment::check_seeds;
+using experiment::Spread;
 
 /// One call of `gainlens train recommend`.
 struct RecommendRequest {
   std::string data_name;             ///< the data file without folder and extensions, for tables
   data::InteractionOptions options;  ///< with which the data were read; a checkpoint names them
   Settings settings;
+  std::vector<Variant> variants;              ///< each arm is trained with each of them; none: with `settings` alone
   std::vector<std::string> arms = {"plain"};  ///< of arm_names()
   std::int64_t seeds = 1;                     ///< number of seeds: `seed`, `seed` + 1, ...
   std::uint64_t seed = 0;
@@ -39,33 +38,18 @@ struct RecommendRequest {
 /// @throws InvalidArgument  a name is not in arm_names() (nearest match named), or stands twice
 void check_arms(const std::vector<std::string>& arms);
 
-/// @param seed, seeds  the first seed, and the number of seeds
-/// @throws InvalidArgument  fewer seeds than one, too many, or seeds beyond 2^64 - 1
-void check_seeds(std::uint64_t seed, std::int64_t seeds);
-
-/// The result of one arm with one seed.
-struct SeedOutcome {
-  std::string arm;
-  std::uint64_t seed = 0;
-  std::map<std::string, double> test;        ///< by name of the metric
-  std::map<std::string, double> validation;  ///< of the best epoch; empty for baselines
-  std::int64_t best_epoch = 0;               ///< from 1; 0 for baselines
-  std::int64_t epochs = 0;                   ///< done
-  std::string diverged;                      ///< why its training has diverged; empty: it has not
-  double seconds = 0;                        ///< of this call's training and evaluation; 0 if it was done before
-};
-
 struct RecommendOutcome {
-  std::vector<SeedOutcome> seeds;
+  std::vector<experiment::Outcome> seeds;
   std::int64_t seeds_at_once = 0;
   std::int64_t threads_of_seed = 0;
 };
 
-/// Trains each arm with each seed in OUT/ARM/seed-N: a checkpoint of the best epoch (config.json, model.safetensors),
-/// and result.safetensors with the learning curves, the test metrics and the rank of every user. Then writes
-/// OUT/run.h5. Arms with the same seed begin with the same weights and see the same batches. The same request continues
-/// where it was stopped, and ends with the numbers of an uninterrupted one. So does a request for more epochs, and one
-/// whose data file has another name. What is finished is compared with its checksums.
+/// Trains each arm with each seed in OUT/ARM/seed-N, with variants in OUT/ARM/VARIANT/seed-N: a checkpoint of the best
+/// epoch (config.json, model.safetensors), and result.safetensors with the learning curves, the test metrics and the
+/// rank of every user. Then writes OUT/run.h5, which names an arm with a variant ARM/VARIANT. Arms with the same seed
+/// begin with the same weights and see the same batches. The same request continues where it was stopped, and ends with
+/// the numbers of an uninterrupted one. So does a request for more epochs, and one whose data file has another name.
+/// What is finished is compared with its checksums.
 ///
 /// @throws InvalidArgument  settings out of range; `out` holds another request (the difference is named) or foreign
 ///                          files; a file of a finished training is missing or has changed
@@ -86,7 +70,8 @@ RecommendOutcome train_recommend(const RecommendRequest& request, const data::Le
 void combine_seeds(const std::filesystem::path& out, const data::LeaveOneOut& split,
                    std::string_view program_version = {});
 
-/// Everything that determines the numbers of a run, except the number of seeds and the arms: these may grow.
+/// Everything that determines the numbers of a run, except the number of seeds and the arms: these may grow, as may the
+/// variants.
 /// @param processes  that train together
 Json request_of(const RecommendRequest& request, const data::LeaveOneOut& split, std::int64_t threads_of_seed,
                 std::int64_t processes = 1);

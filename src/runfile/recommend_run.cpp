@@ -28,23 +28,22 @@ std::vector<std::int64_t> counted_from_one(std::int64_t count) {
   return numbers;
 }
 
-std::int64_t epochs_of(const TrainedSeed& seed) {
-  return seed.curve.empty() ? 0 : std::ssize(seed.curve.begin()->second);
-}
-
 std::int64_t most_epochs(const RecommendRun& run) {
   std::int64_t epochs = 0;
   for (const auto& result : run.results) epochs = std::max(epochs, result ? epochs_of(*result) : 0);
   return epochs;
 }
 
-/// Layers of the first arm that has a filter; all have the same number.
+/// Layers of the filter of a result; 0: it has none.
+std::int64_t layers_of(const TrainedSeed& seed) {
+  return seed.filter.empty() ? 0 : std::ssize(seed.filter.begin()->second) / std::max<std::int64_t>(epochs_of(seed), 1);
+}
+
+/// The most layers that a filter has. Variants may have fewer.
 std::int64_t filter_layers(const RecommendRun& run) {
-  for (const auto& result : run.results) {
-    if (result && !result->filter.empty())
-      return std::ssize(result->filter.begin()->second) / std::max<std::int64_t>(epochs_of(*result), 1);
-  }
-  return 0;
+  std::int64_t layers = 0;
+  for (const auto& result : run.results) layers = std::max(layers, result ? layers_of(*result) : 0);
+  return layers;
 }
 
 void describe(const hdf5::Handle& object, std::string_view unit, std::string_view meaning) {
@@ -193,7 +192,10 @@ class RecommendWriter {
       for (std::size_t i = 0; i < run_.results.size(); ++i) {
         if (!run_.results[i] || run_.results[i]->filter.empty()) continue;
         const std::vector<double>& known = run_.results[i]->filter.at(name);
-        std::copy(known.begin(), known.end(), values.begin() + static_cast<std::ptrdiff_t>(i) * epochs_ * layers_);
+        const std::int64_t own = layers_of(*run_.results[i]);
+        for (std::int64_t epoch = 0; epoch < epochs_of(*run_.results[i]); ++epoch)
+          std::copy_n(known.begin() + epoch * own, own,
+                      values.begin() + (static_cast<std::ptrdiff_t>(i) * epochs_ + epoch) * layers_);
       }
       doubles(folder, name, values, axes, "1", curve.meaning);
     }
@@ -226,7 +228,7 @@ class RecommendWriter {
   std::map<std::string, hdf5::Handle> scales_;
 };
 
-void check_result(const TrainedSeed& result, std::size_t users, std::int64_t layers) {
+void check_result(const TrainedSeed& result, std::size_t users) {
   const std::vector<std::string> known = curve_names();
   ASSERT(result.rank.size() == users, "{} ranks of {} users", result.rank.size(), users);
   for (const auto& [name, values] : result.curve) {
@@ -234,7 +236,7 @@ void check_result(const TrainedSeed& result, std::size_t users, std::int64_t lay
     ASSERT(std::ssize(values) == epochs_of(result), "curves of {} and {} epochs", values.size(), epochs_of(result));
   }
   for (const auto& [name, values] : result.filter)
-    ASSERT(std::ssize(values) == epochs_of(result) * layers, "a filter of {} numbers", values.size());
+    ASSERT(std::ssize(values) == epochs_of(result) * layers_of(result), "a filter of {} numbers", values.size());
   for (const FilterCurve& curve : filter_curves())
     ASSERT(result.filter.empty() || result.filter.contains(std::string(curve.name)), "a filter without {}", curve.name);
   for (const RankingMetric& metric : ranking_metrics())
@@ -249,7 +251,7 @@ void check_sizes(const RecommendRun& run) {
   ASSERT(run.target.size() == users && run.history_length.size() == users && run.training_length.size() == users,
          "users of different numbers");
   for (const auto& result : run.results) {
-    if (result) check_result(*result, users, filter_layers(run));
+    if (result) check_result(*result, users);
   }
 }
 
@@ -263,6 +265,17 @@ std::vector<std::string> curve_names() {
   std::vector<std::string> names = {"training_loss"};
   for (const RankingMetric& metric : ranking_metrics()) names.push_back(metric.name());
   return names;
+}
+
+std::int64_t epochs_of(const TrainedSeed& seed) {
+  return seed.curve.empty() ? 0 : std::ssize(seed.curve.begin()->second);
+}
+
+std::map<std::string, double> validation_of(const TrainedSeed& seed) {
+  std::map<std::string, double> found;
+  for (const auto& [name, values] : seed.curve)
+    if (seed.best_epoch > 0) found[name] = values.at(static_cast<std::size_t>(seed.best_epoch) - 1);
+  return found;
 }
 
 std::string divergence_of(const TrainedSeed& seed, std::int64_t items) {

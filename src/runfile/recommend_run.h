@@ -53,6 +53,11 @@ struct RecommendRun {
 /// Names that a learning curve can have: "training_loss", and those of ranking_metrics().
 std::vector<std::string> curve_names();
 
+/// Number of epochs of a training; 0 for an arm without one.
+std::int64_t epochs_of(const TrainedSeed& seed);
+/// The metrics on the validation items, and the loss, of the best epoch; empty for an arm without training.
+std::map<std::string, double> validation_of(const TrainedSeed& seed);
+
 /// Why the training has diverged (core/divergence.h); empty if it has not, or if the run holds no losses.
 /// @param items  of the catalogue
 std::string divergence_of(const TrainedSeed& seed, std::int64_t items);

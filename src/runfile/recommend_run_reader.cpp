@@ -228,6 +228,26 @@ class RecommendReader {
           }))
         result->filter.clear();
     }
+    // Variants may have fewer layers than others: theirs end before the last one that has a number.
+    if (!run_.request.contains("variants")) return;
+    for (auto& result : run_.results) {
+      if (result && !result->filter.empty()) cut_to_layers(result->filter, layers);
+    }
+  }
+
+  /// Removes the layers behind the last one in which a curve has a number. @param layers  of each curve
+  static void cut_to_layers(std::map<std::string, std::vector<double>>& filter, std::int64_t layers) {
+    std::int64_t own = 0;
+    for (const auto& [name, values] : filter) {
+      for (std::int64_t i = 0; i < std::ssize(values); ++i)
+        if (!std::isnan(values[static_cast<std::size_t>(i)])) own = std::max(own, i % layers + 1);
+    }
+    for (auto& [name, values] : filter) {
+      std::vector<double> kept;
+      for (std::int64_t i = 0; i < std::ssize(values); ++i)
+        if (i % layers < own) kept.push_back(values[static_cast<std::size_t>(i)]);
+      values = std::move(kept);
+    }
   }
 
   void check_result(const TrainedSeed& result, const std::string& arm, std::uint64_t seed) const {

@@ -69,8 +69,16 @@ void check_same_request(const Json& stored, const Json& asked, const std::filesy
         "{}: holds a training with another request: /version is {} in the stored request and {} in this one: {} "
         "version of gainlens made it; choose another folder",
         where, stored_version, own_version, stored_version < own_version ? "an earlier" : "a newer");
+  for (const std::string& place : rules.first) {
+    const auto of = [&](const Json& request) {
+      return request.contains(Pointer(place)) ? request.at(Pointer(place)) : Json();
+    };
+    const std::string difference = first_difference({{"at", of(stored)}}, {{"at", of(asked)}}, {{"at", of(stored)}});
+    CHECK(difference.empty(), "{}: holds a training with another request: {}{}; choose another folder", where, place,
+          difference.substr(std::string_view("/at").size()));
+  }
   Json grown = filled(stored, rules);
-  const Json complete = filled(asked, rules);
+  Json complete = filled(asked, rules);
   const std::vector<std::string> unknown = keys_beyond(stored, complete, rules);
   CHECK(unknown.empty(), "{}: holds a training with another request: {}; choose another folder", where,
         made_by_newer_version(unknown));
@@ -85,11 +93,33 @@ void check_same_request(const Json& stored, const Json& asked, const std::filesy
                          complete.at(at).is_number_integer();
     if (numbers && grown.at(at) < complete.at(at)) grown.at(at) = complete.at(at);
   }
+  for (const std::string& place : rules.names) {
+    if (grown.contains(Pointer(place)) && complete.contains(Pointer(place)))
+      grown.at(Pointer(place)) = complete.at(Pointer(place));
+  }
+  for (const std::string& place : rules.may_gain) {
+    if (!has_object(grown, place) || !has_object(complete, place)) continue;
+    const Json left = grown.at(Pointer(place)), right = complete.at(Pointer(place));
+    grown.at(Pointer(place)).update(right);
+    grown.at(Pointer(place)).update(left);
+    complete.at(Pointer(place)).update(left);
+    complete.at(Pointer(place)).update(right);
+  }
   const std::string difference = first_difference(grown, complete, stored);
   CHECK(difference.empty(), "{}: holds a training with another request: {}; choose another folder", where, difference);
 }
 
 Json in_form_of(const Json& stored, Json asked, const RequestRules& rules) {
+  for (const std::string& place : rules.names) {
+    if (stored.contains(Pointer(place)) && asked.contains(Pointer(place)))
+      asked.at(Pointer(place)) = stored.at(Pointer(place));
+  }
+  for (const std::string& place : rules.may_gain) {
+    if (!has_object(stored, place)) continue;
+    Json gained = stored.at(Pointer(place));
+    if (has_object(asked, place)) gained.update(asked.at(Pointer(place)));
+    asked[Pointer(place)] = std::move(gained);
+  }
   for (const auto& [place, values] : rules.absent) {
     if (!has_object(stored, place) || !has_object(asked, place)) continue;
     const Json& kept = stored.at(Pointer(place));

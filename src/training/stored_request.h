@@ -14,6 +14,12 @@ struct RequestRules {
   /// JSON pointers to whole numbers that may be larger than the stored ones, because a training with more of them
   /// begins as the stored one did: epochs at a constant learning rate.
   std::vector<std::string> may_grow;
+  /// JSON pointers to objects that may have other entries: an experiment gains some, and keeps those that it has.
+  std::vector<std::string> may_gain;
+  /// JSON pointers to names that change nothing. The stored one stays.
+  std::vector<std::string> names;
+  /// JSON pointers to what decides which other keys there are. A difference in them is named first.
+  std::vector<std::string> first;
   /// By the JSON pointer to an object: the keys that a request may lack, with what it then means (Knob::absent). Null:
   /// the key means nothing if it is absent.
   std::map<std::string, Json> absent;
@@ -28,8 +34,8 @@ void check_same_request(const Json& stored, const Json& asked, const std::filesy
                         const RequestRules& rules = {});
 
 /// The same request with the keys of the stored one, which an earlier version may have written: without those that the
-/// stored one lacks and that mean what `rules.absent` says. A run keeps the form of its request, so that the identities
-/// in its files stay the same.
+/// stored one lacks and that mean what `rules.absent` says, with its names, and with what it has gained. A run keeps
+/// the form of its request, so that the identities in its files stay the same.
 Json in_form_of(const Json& stored, Json asked, const RequestRules& rules);
 
 /// The sha256 of a request, without what may grow: all trainings that may continue each other have the same.

@@ -126,12 +126,15 @@ const std::map<std::string, Layer>& layers() {
     };
     made["models"] = {lower, true};
     for (const char* name : {"sweep", "training"}) made[name] = {with(lower, {"models"}), true};
-    made["language"] = {with(lower, {"models", "sweep", "training"}), true};
-    made["recommend"] = {with(lower, {"models", "training"}), true};
+    made["experiment"] = {{"core", "formats", "runfile", "training"}, true};
+    made["language"] = {with(lower, {"models", "sweep", "training", "experiment"}), true};
+    made["recommend"] = {with(lower, {"models", "training", "experiment"}), true};
     // Of bft these two may use bft/estimators.h alone: its library has no libtorch, so no other header of bft compiles.
     made["analyses"] = {{"core", "runfile", "bft"}, false};
     made["reports"] = {{"core", "runfile", "bft", "analyses"}, false};
-    made["cli"] = {with(lower, {"models", "sweep", "training", "language", "recommend", "analyses", "reports"}), true};
+    made["cli"] = {
+        with(lower, {"models", "sweep", "training", "experiment", "language", "recommend", "analyses", "reports"}),
+        true};
     return made;
   }();
   return table;

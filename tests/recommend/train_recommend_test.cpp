@@ -1,12 +1,12 @@
 #include "recommend/train_recommend.h"
 
 #include "core/error.h"
+#include "experiment/result_file.h"
 #include "formats/tensor_file.h"
 #include "recommend/finished_seeds.h"
 #include "recommend/recommend_task.h"
 #include "recommend/recommender_checkpoint.h"
 #include "recommend/sampled_softmax.h"
-#include "recommend/seed_result.h"
 #include "recommend/small_data.h"
 #include "recommend/train_seed.h"
 #include "recommend/training_memory.h"
@@ -79,11 +79,11 @@ TEST(TrainRecommend, LearnsWhatFollows) {
   request.arms = {"plain", "popularity", "markov"};
   const RecommendOutcome outcome = train_recommend(request, ring_of(120, 23));
   ASSERT_EQ(outcome.seeds.size(), 6u);
-  for (const SeedOutcome& seed : outcome.seeds) {
-    SCOPED_TRACE(seed.arm);
-    const double found = seed.test.at("hr@5");
-    EXPECT_TRUE(seed.arm == "popularity" ? found < 0.7 : found > 0.95) << found;
-    EXPECT_EQ(seed.best_epoch > 0, seed.arm == "plain");
+  for (const auto& [job, result, seconds] : outcome.seeds) {
+    SCOPED_TRACE(job.arm);
+    const double found = result.test.at("hr@5");
+    EXPECT_TRUE(job.arm == "popularity" ? found < 0.7 : found > 0.95) << found;
+    EXPECT_EQ(result.best_epoch > 0, job.arm == "plain");
   }
 }
 
@@ -213,11 +213,79 @@ TEST(TrainRecommend, GrowsBySeedsAndRefusesAnotherRequest) {
   EXPECT_EQ(more.seeds_at_once, 3);
   EXPECT_EQ(more.seeds[0].seconds, 0);  // done before
   EXPECT_GT(more.seeds[2].seconds, 0);
-  EXPECT_EQ(more.seeds[2].seed, 5u);
+  EXPECT_EQ(more.seeds[2].job.seed, 5u);
   request.settings.dropout = 0.2;
   EXPECT_THAT(refusal_of([&] { train_recommend(request, split); }), HasSubstr("dropout is 0.1 in the stored request"));
   EXPECT_THAT(refusal_of([&] { train_recommend(request_in(folder.path() / "run"), ring_of(59, 23)); }),
               HasSubstr("in the stored request"));
+}
+
+TEST(TrainRecommend, EachArmIsTrainedWithEachVariant) {
+  const TemporaryFolder folder;
+  const data::LeaveOneOut split = ring_of(60, 23);
+  RecommendRequest request = request_in(folder.path() / "run");
+  request.arms = {"plain", "bft"};
+  request.seeds = 1;
+  request.variants = {{"narrow", {{"width", 8}}}, {"long", {{"epochs", 8}, {"patience", 0}}}};
+  const RecommendOutcome outcome = train_recommend(request, split);
+  ASSERT_EQ(outcome.seeds.size(), 4u);
+  EXPECT_EQ(outcome.seeds[3].job.folder, request.out / "bft/long/seed-3");
+  EXPECT_EQ(runfile::epochs_of(outcome.seeds[3].result), 8);
+
+  // A variant has the numbers of a run with its settings.
+  RecommendRequest alone = request;
+  alone.out = folder.path() / "alone";
+  alone.variants = {};
+  alone.settings.model["width"] = 8;
+  train_recommend(alone, split);
+  for (const char* arm : {"plain", "bft"})
+    EXPECT_TRUE(bytes_of(request.out / arm / "narrow/seed-3/model.safetensors") ==
+                bytes_of(alone.out / arm / "seed-3/model.safetensors"));
+
+  // The file of the run has them as arms of their own, also after another call with another variant, or with none.
+  request.variants = {{"deep", {{"layers", 3}}}};
+  train_recommend(request, split);
+  request.variants = {};
+  train_recommend(request, split);
+  const ProvenRun proven = read_proven_run(request.out);
+  EXPECT_EQ(proven.compared, 8u);
+  EXPECT_THAT(proven.run.arms, ::testing::ElementsAre("plain", "plain/deep", "plain/long", "plain/narrow", "bft",
+                                                      "bft/deep", "bft/long", "bft/narrow"));
+  EXPECT_EQ(proven.run.request.at("variants").size(), 3u);
+  const auto layers = [&](std::size_t arm) {
+    const runfile::TrainedSeed& seed = *proven.run.result(arm, 0);
+    return seed.filter.at("gain").size() / seed.curve.at("hr@10").size();
+  };
+  EXPECT_EQ(layers(4), 2u);
+  EXPECT_EQ(layers(5), 3u);
+  EXPECT_EQ(proven.run.result(3, 0)->rank, runfile::read_recommend_run(alone.out).result(0, 0)->rank);
+  EXPECT_EQ(label_of_folder(request.out / "bft/long/seed-3"), "bft/long");
+  EXPECT_EQ(label_of_folder(request.out / "bft/seed-3"), "bft");
+}
+
+TEST(TrainRecommend, VariantsThatCannotBeToldApartAreRefused) {
+  const TemporaryFolder folder;
+  const data::LeaveOneOut split = ring_of(60, 23);
+  RecommendRequest request = request_in(folder.path() / "run");
+  const auto refusal = [&](const std::vector<Variant>& variants) {
+    request.variants = variants;
+    return refusal_of([&] { train_recommend(request, split); });
+  };
+  EXPECT_EQ(refusal({{"a", {{"width", 8}}}, {"b", {{"width", 8.0}, {"dropout", 0.1}}}}),
+            "--variant b: 'width' is 8.0; must be a whole number below 2^63");
+  EXPECT_EQ(refusal({{"a", {{"width", 8}}}, {"b", {{"width", 8}, {"dropout", 0.1}}}}),
+            "--variant b: has the same settings as variant a; leave one of them out");
+  EXPECT_THAT(refusal({{"a", {{"dropout", 0.1}}}}), HasSubstr("--variant a: changes nothing"));
+  EXPECT_THAT(refusal({{"a", {{"widht", 8}}}}),
+              HasSubstr("--variant a: 'widht' is not a known key; did you mean 'width'"));
+  EXPECT_THAT(refusal({{"a", {{"width", 8}}}, {"a", {{"width", 4}}}}), HasSubstr("--variant a: stands twice"));
+  EXPECT_THAT(refusal({{"../a", {{"width", 8}}}}), HasSubstr("'../a' cannot be the name of a variant"));
+  EXPECT_THAT(refusal({{"a", {{"heads", 3}}}}), HasSubstr("--variant a: "));
+  EXPECT_FALSE(std::filesystem::exists(request.out));
+  request.variants = {{"a", {{"width", 8}}}};
+  train_recommend(request, split);
+  EXPECT_THAT(refusal({{"b", {{"width", 8}}}}), HasSubstr("--variant b: has the same settings as variant a"));
+  EXPECT_THAT(refusal({{"a", {{"width", 4}}}}), HasSubstr("/variants/a/width is 8 in the stored request and 4 in"));
 }
 
 /// A run of one seed with 6 epochs.
@@ -310,7 +378,7 @@ TEST(TrainRecommend, ACheckpointThatChangedBeforeTheEndIsNamed) {
   const RecommendRequest request = one_seed_in(folder.path() / "run");
   train_recommend(request, split);
   const std::filesystem::path seed = request.out / "plain/seed-3";
-  std::filesystem::remove(seed / seed_result_name);  // as if it had been killed before its end
+  std::filesystem::remove(seed / experiment::result_name);  // as if it had been killed before its end
   flip(seed / "model.safetensors", -5);
   EXPECT_THAT(refusal_of([&] { train_recommend(request, split); }),
               ::testing::AllOf(HasSubstr("model.safetensors: its sha256 is"), HasSubstr("the training state says"),
@@ -354,7 +422,7 @@ void make_older(const std::filesystem::path& run) {
   std::filesystem::remove(run / "run.h5");
   for (const char* arm : {"plain", "bft"}) {
     for (const auto& seed : std::filesystem::directory_iterator(run / arm)) {
-      forget(seed.path() / seed_result_name, {"sha256", "kept", "request", "arm", "seed"});
+      forget(seed.path() / experiment::result_name, {"sha256", "kept", "request", "arm", "seed"});
       forget(seed.path() / "model.safetensors", {"seed"});
       edit(seed.path() / "config.json", [](Json& config) {
         if (config.contains("filter")) config["filter"].erase("output_projection");
@@ -431,7 +499,7 @@ TEST(TrainRecommend, ResultsOfEarlierVersionsAreReadAndTheirMetricsChecked) {
   EXPECT_EQ(read_proven_run(request.out).compared, 1u);
   EXPECT_EQ(read_proven_run(request.out).unproven, "");
   EXPECT_THAT(read_proven_run(request.out / "run.h5").unproven, HasSubstr("without its folder"));
-  const std::filesystem::path seed = request.out / "plain/seed-3", file = seed / seed_result_name;
+  const std::filesystem::path seed = request.out / "plain/seed-3", file = seed / experiment::result_name;
   forget_checksums(file);
   train_recommend(request, split);
   EXPECT_EQ(read_proven_run(request.out).compared, 0u);
@@ -503,7 +571,7 @@ TEST(TrainRecommend, EverySeedIsReadBack) {
        {std::pair<std::uint64_t, std::int64_t>{0, 1}, {half - 1, 2}, {most - 1, 2}, {most, 1}}) {
     request.seed = seed;
     request.seeds = seeds;
-    EXPECT_EQ(train_recommend(request, split).seeds.front().seed, seed);
+    EXPECT_EQ(train_recommend(request, split).seeds.front().job.seed, seed);
     EXPECT_EQ(train_recommend(request, split).seeds.front().seconds, 0) << "was trained again";
   }
   const ProvenRun proven = read_proven_run(request.out);
@@ -518,11 +586,13 @@ TEST(TrainRecommend, AnExplodedLossIsSaid) {
   const TemporaryFolder folder;
   const data::LeaveOneOut split = ring_of(60, 23);
   RecommendRequest request = one_seed_in(folder.path() / "run");
-  EXPECT_EQ(train_recommend(request, split).seeds[0].diverged, "");
+  EXPECT_EQ(runfile::divergence_of(train_recommend(request, split).seeds[0].result, 23), "");
   request.out = folder.path() / "exploded";
   request.settings.learning_rate = 1000;
-  EXPECT_THAT(train_recommend(request, split).seeds[0].diverged, HasSubstr("its last training loss is "));
-  EXPECT_THAT(train_recommend(request, split).seeds[0].diverged, HasSubstr("its last training loss is "));
+  EXPECT_THAT(runfile::divergence_of(train_recommend(request, split).seeds[0].result, 23),
+              HasSubstr("its last training loss is "));
+  EXPECT_THAT(runfile::divergence_of(train_recommend(request, split).seeds[0].result, 23),
+              HasSubstr("its last training loss is "));
 }
 
 TEST(TrainRecommend, TakesNoFolderWithForeignFiles) {
@@ -630,7 +700,7 @@ TEST(TrainRecommend, ACheckpointOfAnotherArmIsRefused) {
   const std::filesystem::path bft = request.out / "bft/seed-3", gate = request.out / "gate/seed-3";
   for (const char* file : {"config.json", "model.safetensors"})
     std::filesystem::copy_file(bft / file, gate / file, std::filesystem::copy_options::overwrite_existing);
-  std::filesystem::remove(gate / seed_result_name);
+  std::filesystem::remove(gate / experiment::result_name);
   EXPECT_THAT(refusal_of([&] { train_recommend(request, split); }), HasSubstr("config.json: its sha256 is"));
   // A training state of an earlier version does not know the checksums of its checkpoint.
   training::TrainingState state = training::load_training_state(gate / "training/state.safetensors");
@@ -738,27 +808,6 @@ TEST(SampledSoftmax, WithManyDrawsIsTheFullLoss) {
   const at::Tensor lifted = of_target - log_probability.index_select(0, targets).unsqueeze(1) - std::log(400000.0);
   const double expected = (at::logaddexp(others, lifted) - lifted).mean().item<double>();
   EXPECT_NEAR(found, expected, 0.01);
-}
-
-TEST(SeedResultFile, IsReadAsItWasWritten) {
-  const TemporaryFolder folder;
-  const SeedResult result{{{"training_loss", {3, 2, 1.5}}, {"hr@10", {0.1, 0.2, 0.15}}},
-                          {{"gain", {1, 0.5, 1, 0.6, 1, 0.7}}},
-                          2,
-                          {{"hr@10", 0.25}},
-                          {1, 7.5F}};
-  save_seed_result(folder.path() / "r.safetensors", "bft", 4, result);
-  const SeedResult found = load_seed_result(folder.path() / "r.safetensors", "bft", 4);
-  EXPECT_EQ(found.curve, result.curve);
-  EXPECT_EQ(found.filter, result.filter);
-  EXPECT_EQ(found.best_epoch, 2);
-  EXPECT_EQ(found.test, result.test);
-  EXPECT_EQ(found.rank, result.rank);
-  EXPECT_THAT(refusal_of([&] { load_seed_result(folder.path() / "absent", "bft", 4); }), HasSubstr("absent"));
-  EXPECT_THAT(refusal_of([&] { load_seed_result(folder.path() / "r.safetensors", "bft", 5); }),
-              HasSubstr("not the result of arm bft, seed 5"));
-  EXPECT_THAT(refusal_of([&] { load_seed_result(folder.path() / "r.safetensors", "gate", 4); }),
-              HasSubstr("not the result of arm gate"));
 }
 
 }  // namespace

@@ -194,6 +194,21 @@ TEST(StoredRequest, AnAbsentKeyMeansWhatHeldBeforeTheOption) {
               HasSubstr("/version is 2 in the stored request and 1 in this one: a newer version of gainlens made it"));
 }
 
+TEST(StoredRequest, NamesStayAndWhatAnExperimentGainsIsAdded) {
+  const RequestRules rules = {
+      .may_gain = {"/sets"}, .names = {"/name"}, .absent = {{"", {{"sets", Json::object()}}}}, .complete = {""}};
+  const Json stored = {{"name", "a"}, {"sets", {{"x", 1}}}}, asked = {{"name", "b"}, {"sets", {{"y", 2}}}};
+  const Json both = {{"name", "a"}, {"sets", {{"x", 1}, {"y", 2}}}};
+  EXPECT_EQ(in_form_of(stored, asked, rules), both);
+  EXPECT_NO_THROW(check_same_request(stored, asked, "folder", rules));
+  EXPECT_NO_THROW(check_same_request(stored, both, "folder", rules));
+  EXPECT_NO_THROW(check_same_request({{"name", "c"}}, asked, "folder", rules));
+  EXPECT_EQ(in_form_of(stored, {{"name", "b"}}, rules), stored);
+  const Json other = {{"name", "a"}, {"sets", {{"x", 3}}}};
+  EXPECT_THAT(gainlens::testing::refusal_of([&] { check_same_request(stored, other, "folder", rules); }),
+              HasSubstr("/sets/x is 1 in the stored request and 3 in this one"));
+}
+
 TEST(Trainer, RefusesOptionsOutOfRange) {
   const TemporaryFolder folder;
   const TrainingFolder training(folder.path(), {});

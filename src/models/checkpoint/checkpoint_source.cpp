@@ -54,6 +54,12 @@ FamilyConfig parse_config(const Json& given, const std::string& where, KeysOf ke
   if (const Json* filter = reader.find(filter_key)) {
     const std::string place = fmt::format("{}: '{}'", where, filter_key);
     config.filter = parse_filter(*filter, place);
+    if (const Json* arm = reader.find(filter_arm_key)) {
+      const std::string name = fmt::format("{}: '{}'", where, filter_arm_key);
+      CHECK(arm->is_string(), "{} is {}; must be a text", name, printable(arm->dump(), 60));
+      config.filter_arm = decoder_arm(arm->get<std::string>(), name);
+      CHECK(config.filter_arm != bft::Arm::plain, "{} is plain, and '{}' is given", name, filter_key);
+    }
     check_filter(config, place);
   }
   check_other_keys(reader, config, family, keys == KeysOf::reference && !has_own_code(reader));

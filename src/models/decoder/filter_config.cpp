@@ -1,6 +1,9 @@
 #include "models/decoder/filter_config.h"
 
 #include "core/check.h"
+#include "core/nearest.h"
+
+#include <fmt/ranges.h>
 
 namespace gainlens::models {
 namespace {
@@ -41,7 +44,26 @@ void check_decoder(const DecoderConfig& config, const std::string& where) {
   CHECK(!config.clipped_gate, "{}: the MLP clips its gate; its Jacobian is not known to the filter", where);
 }
 
+/// Decoders always have an output projection. Their tokens have no counts, so popularity means nothing.
+constexpr bft::Arm decoder_arms[] = {bft::Arm::plain, bft::Arm::bft, bft::Arm::plain_decay, bft::Arm::gate,
+                                     bft::Arm::constant_k};
+
 }  // namespace
+
+std::vector<std::string> decoder_arm_names() {
+  std::vector<std::string> names;
+  for (const bft::Arm arm : decoder_arms) names.emplace_back(bft::name_of(arm));
+  return names;
+}
+
+bft::Arm decoder_arm(const std::string& name, const std::string& where) {
+  for (const bft::Arm arm : decoder_arms) {
+    if (name == bft::name_of(arm)) return arm;
+  }
+  const std::vector<std::string> names = decoder_arm_names();
+  throw_invalid("{}: '{}'; must be one of {}{}", where, printable(name, 60), fmt::join(names, ", "),
+                did_you_mean(name, names));
+}
 
 bft::FilterOptions default_decoder_filter() {
   bft::FilterOptions filter;

@@ -4,12 +4,21 @@
 #include "models/decoder/decoder_config.h"
 
 #include <string>
+#include <vector>
 
 namespace gainlens::models {
 
 /// Key of config.json that holds the options of the filter, an object with the keys of bft::filter_knobs(). An option
 /// that it does not have is what held before the option existed.
 inline constexpr const char* filter_key = "gainlens_filter";
+
+/// Key of config.json that names the arm. Absent: bft, as before decoders had other arms.
+inline constexpr const char* filter_arm_key = "gainlens_arm";
+
+/// Names of the arms of a decoder: plain, bft, and the controls that have a part of the filter.
+std::vector<std::string> decoder_arm_names();
+/// @throws InvalidArgument  a decoder has no such arm (nearest match named)
+bft::Arm decoder_arm(const std::string& name, const std::string& where);
 
 /// The filter's options for a decoder before anything is chosen: the paper's, with the output projection that decoders
 /// have.

@@ -1,4 +1,4 @@
-#include "recommend/seed_result.h"
+#include "experiment/result_file.h"
 
 #include "core/check.h"
 #include "formats/content_checksum.h"
@@ -9,7 +9,7 @@
 #include <cstring>
 #include <span>
 
-namespace gainlens::recommend {
+namespace gainlens::experiment {
 namespace {
 
 constexpr std::string_view result_format = "gainlens-recommend-result", curve_prefix = "curve.",
@@ -74,15 +74,16 @@ void prove(const formats::TensorFile& stored, const Metadata& metadata, const st
         where, found, printable(metadata.sha256, 64), repair);
 }
 
-SeedResult read_result(const formats::TensorFile& stored, const Metadata& metadata, const std::string& where) {
-  SeedResult result;
+StoredResult read_result(const formats::TensorFile& stored, const Metadata& metadata, const std::string& where) {
+  StoredResult read;
+  Result& result = read.result;
   const char* const end = metadata.best_epoch.data() + metadata.best_epoch.size();
   const auto parsed = std::from_chars(metadata.best_epoch.data(), end, result.best_epoch);
   CHECK(parsed.ec == std::errc() && parsed.ptr == end && result.best_epoch >= 0, "{}: 'best_epoch' is no number; {}",
         where, repair);
-  if (!metadata.kept.empty()) result.kept = parse_json(metadata.kept, where + " (kept)");
-  result.request = metadata.request;
-  result.has_checksum = !metadata.sha256.empty();
+  if (!metadata.kept.empty()) read.kept = parse_json(metadata.kept, where + " (kept)");
+  read.request = metadata.request;
+  read.has_checksum = !metadata.sha256.empty();
   for (const auto& [name, entry] : stored.entries()) {
     if (name.starts_with(curve_prefix)) {
       result.curve[name.substr(curve_prefix.size())] = numbers_of<double>(entry, formats::DType::f64, where);
@@ -97,19 +98,20 @@ SeedResult read_result(const formats::TensorFile& stored, const Metadata& metada
       result.rank = numbers_of<float>(entry, formats::DType::f32, where);
     }
   }
-  return result;
+  return read;
 }
 
 }  // namespace
 
-bool is_finished(const SeedResult& result, std::int64_t epochs, std::int64_t patience) {
+bool is_finished(const Result& result, std::int64_t epochs, std::int64_t patience) {
   if (result.curve.empty()) return true;  // no training
   const std::int64_t done = std::ssize(result.curve.begin()->second);
   return done >= epochs || (patience > 0 && done - result.best_epoch >= patience);
 }
 
-void save_seed_result(const std::filesystem::path& file, const std::string& arm, std::uint64_t seed,
-                      const SeedResult& result) {
+void save_result(const std::filesystem::path& file, const std::string& label, std::uint64_t seed,
+                 const StoredResult& stored) {
+  const Result& result = stored.result;
   std::vector<formats::TensorToWrite> tensors;
   for (const auto& [name, values] : result.curve)
     tensors.push_back(tensor<double>(std::string(curve_prefix) + name, formats::DType::f64, values));
@@ -120,19 +122,19 @@ void save_seed_result(const std::filesystem::path& file, const std::string& arm,
   tensors.push_back(tensor<float>("rank", formats::DType::f32, result.rank));
   std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   const std::string seed_text = std::to_string(seed), best_epoch = std::to_string(result.best_epoch);
-  const std::string kept = result.kept.is_null() ? "" : result.kept.dump();
+  const std::string kept = stored.kept.is_null() ? "" : stored.kept.dump();
   std::map<std::string, std::string> metadata = {
       {"format", std::string(result_format)},
-      {"arm", arm},
+      {"arm", label},
       {"seed", seed_text},
       {"best_epoch", best_epoch},
-      {"sha256", formats::content_checksum(head(arm, seed_text, best_epoch, kept, result.request), tensors)}};
+      {"sha256", formats::content_checksum(head(label, seed_text, best_epoch, kept, stored.request), tensors)}};
   if (!kept.empty()) metadata["kept"] = kept;
-  if (!result.request.empty()) metadata["request"] = result.request;
+  if (!stored.request.empty()) metadata["request"] = stored.request;
   formats::write_tensors(file, tensors, metadata);
 }
 
-SeedResult load_seed_result(const std::filesystem::path& file) {
+StoredResult load_result(const std::filesystem::path& file) {
   const formats::TensorFile stored = open_result(file);
   const std::string where = printable(file.string());
   const Metadata metadata = metadata_of(stored, where);
@@ -140,7 +142,7 @@ SeedResult load_seed_result(const std::filesystem::path& file) {
   return read_result(stored, metadata, where);
 }
 
-SeedResult load_seed_result(const std::filesystem::path& file, const std::string& arm, std::uint64_t seed) {
+StoredResult load_result(const std::filesystem::path& file, const std::string& arm, std::uint64_t seed) {
   const formats::TensorFile stored = open_result(file);
   const std::string where = printable(file.string());
   const Metadata metadata = metadata_of(stored, where);
@@ -151,4 +153,4 @@ SeedResult load_seed_result(const std::filesystem::path& file, const std::string
   return read_result(stored, metadata, where);
 }
 
-}  // namespace gainlens::recommend
+}  // namespace gainlens::experiment
