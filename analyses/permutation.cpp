@@ -67,7 +67,7 @@ void add_layer(Tables& tables, Blocks x, Blocks y) {
 /// A KV group by its place; `operator<=>` orders by layer first.
 struct KvGroup {
   std::size_t layer, number;
-  auto operator<=>(const KvGroup&) const = default;
+  auto operator<=>(const KvGroup&) const = default;  // NOLINT(modernize-use-nullptr): of the default
 };
 
 /// x and y of every layer with at least two complete KV groups: blocks [group] of the values of its query heads.
