@@ -75,7 +75,7 @@ TEST_F(TrainCommand, AFilterIsAnArmWithOptions) {
   recipe["model"].erase("headwise_attn_output_gate");
   recipe["model"]["num_hidden_layers"] = 2;
   write_text(recipe_, recipe.dump());
-  expect_refused(train({"--arm", "bfd"}), "--arm: 'bfd'; must be plain or bft");
+  expect_refused(train({"--arm", "bfd"}), "--arm: 'bfd'; must be one of plain, bft");
   expect_refused(train({"--prior-strength", "2"}), "--prior-strength: is an option of the filter; give --arm bft too");
   expect_refused(train({"--precision-learning-rate", "2"}), "give --arm bft too");
   expect_refused(train({"--arm", "bft", "--precision-learning-rate", "fast"}), "'fast'; must be a number");
