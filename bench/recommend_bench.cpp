@@ -5,11 +5,11 @@
 #include "bft/feedforward_jacobian.h"
 #include "bft/filter_step.h"
 #include "bft/fused_step.h"
-#include "bft/packed_observation.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "data/leave_one_out.h"
 #include "kernels/gradient/layer_gradients.h"
+#include "kernels/gradient/packed_attention.h"
 #include "kernels/gradient/trained_loss.h"
 #include "kernels/linear/matrix_product.h"
 #include "recommend/full_ranking.h"
@@ -187,6 +187,7 @@ void time_parts(const data::LeaveOneOut& split, const Options& options) {
                    residual = at::rand({rows, width}).requires_grad_(true);
   const auto options_of = [&] {
     kernels::PackedAttentionOptions made{.dropout = {0.5, 7, 0}};
+    made.key_bias = precision.mean(1).log();
     made.distance_slope = slope;
     return made;
   };
@@ -195,7 +196,7 @@ void time_parts(const data::LeaveOneOut& split, const Options& options) {
         kernels::packed_attention(q, k, v, packed.begin, {.dropout = {0.5, 7, 0}}).sum().backward();
       },
       [&] {
-        const auto found = bft::packed_moments(q, k, v, precision, packed.begin, options_of());
+        const auto found = kernels::packed_attention_moments(q, k, v, packed.begin, options_of());
         (found.output + found.residual + found.n_eff.unsqueeze(2)).sum().backward();
       },
       [&] {
