@@ -62,6 +62,11 @@ struct Filter {
   bool has_output_projection() const {
     return parts().output_projection || (parts().factor != AttentionFactor::one && options.output_projection);
   }
+  /// Whether each head has one weight for all dimensions of a key's value, and the moments of these weights (n_eff and
+  /// S) give the precision of what it observes. Else the weights themselves are needed, and they cannot be replaced.
+  bool gains_from_moments() const {
+    return options.kriging == Kriging::scalar && needs_moments_alone(options.estimator);
+  }
   bool has_jacobian() const { return has_gain() && options.jacobian != JacobianForm::none; }
   /// Whether evaluation takes the mean stretch of the training, and training that of its own pass.
   bool has_running_jacobian() const { return has_jacobian() && options.running_jacobian; }

@@ -23,11 +23,14 @@ FilterState first_state(const Filter& filter, const at::Tensor& initial, double 
   return state;
 }
 
-void refuse_idle_interventions(const hooks::Hooks& hooks, std::int64_t layer) {
-  for (const std::string_view name : {precision_site, observation_site, gain_site, stretch_site}) {
-    const hooks::Site site = hooks::block_site(layer, name);
-    CHECK(!hooks.replaces(site), "hook {}: the filter is not in force (its strength is 0), so nothing can be replaced",
-          site.name);
+void refuse_idle_interventions(const Filter& filter, const hooks::Hooks& hooks, std::int64_t layers) {
+  if (hooks.empty() || !filter.has_gain()) return;
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    for (const std::string_view name : {precision_site, observation_site, gain_site, stretch_site}) {
+      const hooks::Site site = hooks::block_site(layer, name);
+      CHECK(!hooks.replaces(site),
+            "hook {}: the filter is not in force (its strength is 0), so nothing can be replaced", site.name);
+    }
   }
 }
 

@@ -27,8 +27,9 @@ inline constexpr std::string_view precision_site = "hook_precision",
                                   stretch_site = "mlp.hook_stretch";
 
 /// Refuses an intervention on a filter that is not in force: it would change nothing.
+/// @param layers  number of layers
 /// @throws InvalidArgument  names the site
-void refuse_idle_interventions(const hooks::Hooks& hooks, std::int64_t layer);
+void refuse_idle_interventions(const Filter& filter, const hooks::Hooks& hooks, std::int64_t layers);
 
 /// Where a layer of the filter shows what it computes: at the sites above.
 class FilterSites {

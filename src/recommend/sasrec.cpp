@@ -63,12 +63,6 @@ kernels::PackedBounds equal_bounds(std::int64_t batch, std::int64_t positions) {
   return bounds;
 }
 
-/// Whether one weight stands for all dimensions of a value, and what follows from the weights follows from moments.
-bool has_pattern(const bft::Filter& filter) {
-  return !filter.has_gain() ||
-         (filter.options.kriging == bft::Kriging::scalar && bft::needs_moments_alone(filter.options.estimator));
-}
-
 bool is_pattern(const hooks::Site& site) {
   return site.name.ends_with(".attn.hook_pattern");
 }
@@ -93,9 +87,9 @@ at::Tensor SasRec::run(const PackedSequences& sequences, const RunOptions& optio
                   .batch = 1,
                   .positions = sequences.positions(),
                   .training = options.training,
-                  .noise = options.noise};
+                  .noise = options.noise,
+                  .stretch_sums = options.stretch_sums};
   Stream stream = first_stream(sequences.items, sequences.places, pass);
-  stream.filter.stretch_sums = options.stretch_sums;
   return last_normed(run_layers(std::move(stream), config_.layers, pass).hidden, pass);
 }
 
@@ -107,10 +101,6 @@ at::Tensor SasRec::head() const {
   return weights_.item_embedding.narrow(0, 1, config_.items);
 }
 
-at::Tensor SasRec::mean_loss(const at::Tensor& hidden, const at::Tensor& targets) const {
-  return kernels::trained_mean_loss(hidden, head(), targets - 1);
-}
-
 SasRec::Stream SasRec::first_stream(const at::Tensor& items, const at::Tensor& places, const Pass& pass) const {
   const at::Tensor of_items = pass.at(embed_site, kernels::selected_rows(weights_.item_embedding, items));
   at::Tensor hidden = of_items + pass.at(position_site, kernels::selected_rows(weights_.position_embedding, places));
@@ -120,10 +110,11 @@ SasRec::Stream SasRec::first_stream(const at::Tensor& items, const at::Tensor& p
   }
   const at::Tensor& strength = weights_.precision.strength;
   const double share = strength.defined() ? strength.item<double>() : 1;
-  if (share == 0) refuse_idle_interventions(pass.hooks);
+  if (share == 0) bft::refuse_idle_interventions(filter_, pass.hooks, config_.layers);
   const at::Tensor precision = filter_.has_initial_precision() && share > 0 ? initial_precision(items) : at::Tensor();
   Stream stream{pass.dropped(hidden, 0, embedding_place), bft::first_state(filter_, precision, share, config_.width)};
   stream.filter.fused = true;
+  stream.filter.stretch_sums = pass.stretch_sums;
   return stream;
 }
 
@@ -228,11 +219,6 @@ void SasRec::check_packed_hooks(const hooks::Hooks& hooks) const {
   hooks.check_served_by(served);
 }
 
-void SasRec::refuse_idle_interventions(const hooks::Hooks& hooks) const {
-  if (hooks.empty() || !filter_.has_gain()) return;
-  for (std::int64_t layer = 0; layer < config_.layers; ++layer) bft::refuse_idle_interventions(hooks, layer);
-}
-
 hooks::Stream SasRec::forward(const hooks::Tokens& tokens, const hooks::ForwardOptions& options,
                               const hooks::Hooks& hooks) {
   check_request(tokens, options, hooks);
@@ -244,7 +230,8 @@ hooks::Stream SasRec::forward(const hooks::Tokens& tokens, const hooks::ForwardO
                   .positions = positions,
                   .equal_lengths = true,
                   .operation = options.attention,
-                  .training = options.training};
+                  .training = options.training,
+                  .stretch_sums = options.stretch_sums};
   const std::int64_t first = config_.alignment == Alignment::end ? config_.positions - positions : 0;
   const at::Tensor places = at::arange(first, first + positions, tokens.ids.options()).repeat({batch});
   const bool whole = options.stop_at_layer < 0;
@@ -282,7 +269,8 @@ std::vector<hooks::SiteShape> sasrec_sites(const SasRecConfig& config) {
     if (config.norm == NormPlace::pre) add("ln1.hook_normalized", stream);
     for (const char* rest : {"attn.hook_q", "attn.hook_k", "attn.hook_v"}) add(rest, heads);
     if (filter.has_gain()) add(bft::precision_site, stream);
-    if (has_pattern(filter)) add("attn.hook_pattern", {"batch", number(config.heads), "position", "position"}, true);
+    if (!filter.has_gain() || filter.gains_from_moments())
+      add("attn.hook_pattern", {"batch", number(config.heads), "position", "position"}, true);
     add("attn.hook_z", heads);
     if (filter.has_gain()) add(bft::observation_site, heads);
     if (filter.parts().factor != bft::AttentionFactor::one) add(bft::gain_site, heads);

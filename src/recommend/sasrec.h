@@ -42,10 +42,6 @@ class SasRec : public Backbone, public training::FilterHost {
   /// @param items  int64 [position], ids from 1
   /// @returns [position]
   at::Tensor initial_precision(const at::Tensor& items) const;
-  /// Mean cross-entropy over all items of the catalogue, with a gradient.
-  /// @param hidden   [row, width]
-  /// @param targets  int64 [row]: ids from 1
-  at::Tensor mean_loss(const at::Tensor& hidden, const at::Tensor& targets) const override;
   /// Embeddings of the items 1 to `items`, [items, width]: the output head. Row i belongs to item i + 1.
   at::Tensor head() const override;
 
@@ -112,7 +108,6 @@ class SasRec : public Backbone, public training::FilterHost {
   void check_request(const hooks::Tokens& tokens, const hooks::ForwardOptions& options,
                      const hooks::Hooks& hooks) const;
   void check_packed_hooks(const hooks::Hooks& hooks) const;
-  void refuse_idle_interventions(const hooks::Hooks& hooks) const;
 
   SasRecConfig config_;
   bft::Filter filter_;  // that of the configuration

@@ -60,8 +60,7 @@ at::Tensor SasRec::filtered_attention(std::int64_t layer, const at::Tensor& inpu
   if (moves) filter.begin();
   const auto shown = [&](const at::Tensor& estimate) { return pass.at(layer, "attn.hook_z", estimate).flatten(1); };
   kernels::PackedAttentionOptions options{.dropout = pass.dropout(pass.noise.attention_rate, layer, attention_place)};
-  if (moves &&
-      !(bft::needs_moments_alone(filter_.options.estimator) && filter_.options.kriging == bft::Kriging::scalar)) {
+  if (moves && !filter_.gains_from_moments()) {
     const bft::HeadObservation found = observed_by_weights(layer, heads, stream, options, pass);
     return filter.update(shown(found.estimate), found.precision);
   }

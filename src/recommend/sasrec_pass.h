@@ -31,6 +31,7 @@ struct SasRec::Pass {
   hooks::AttentionOp* operation = nullptr;  // null: packed attention
   bool training = false;
   TrainingNoise noise = {};
+  std::vector<at::Tensor>* stretch_sums = nullptr;
 
   bool shows(const hooks::Site& site) const { return !hooks.empty() && hooks.wants(site); }
   at::Tensor at(const hooks::Site& site, const at::Tensor& rows) const {
@@ -58,7 +59,9 @@ class SasRec::LayerSites : public bft::FilterSites {
  public:
   LayerSites(const Pass& pass, std::int64_t layer) : pass_(pass), layer_(layer) {}
   at::Tensor at(std::string_view site, const at::Tensor& rows) const override { return pass_.at(layer_, site, rows); }
-  bool wants(std::string_view site) const override { return pass_.shows(hooks::block_site(layer_, site)); }
+  bool wants(std::string_view site) const override {
+    return !pass_.hooks.empty() && pass_.shows(hooks::block_site(layer_, site));
+  }
   bool replaces(std::string_view site) const override {
     return !pass_.hooks.empty() && pass_.hooks.replaces(hooks::block_site(layer_, site));
   }

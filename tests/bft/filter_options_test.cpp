@@ -1,5 +1,6 @@
 #include "bft/filter_options.h"
 
+#include "bft/arm.h"
 #include "support/refusal.h"
 
 #include <gmock/gmock.h>
@@ -98,6 +99,15 @@ TEST(FilterOptions, ThatChangeNothingBesideOthersHaveAReason) {
   EXPECT_EQ(why_idle(with({{"recency_decay", false}}), "initial_decay"), "'recency_decay' is false");
   EXPECT_EQ(why_idle(with({{"warm_up", 0}}), "warm_up_form"), "'warm_up' is 0");
   EXPECT_EQ(why_idle(with({{"estimator", "delta_weight_free"}, {"score_noise", 1}}), "score_noise"), "");
+}
+
+TEST(Filter, TakesItsGainsFromMomentsWithOneWeightForAllDimensions) {
+  const auto from_moments = [](const Json& changes) { return Filter{Arm::bft, with(changes)}.gains_from_moments(); };
+  for (const char* estimator : {"reml", "reml_naive", "reml_conjugate"})
+    EXPECT_TRUE(from_moments({{"estimator", estimator}})) << estimator;
+  for (const char* estimator : {"kish", "sandwich", "delta"})
+    EXPECT_FALSE(from_moments({{"estimator", estimator}})) << estimator;
+  EXPECT_FALSE(from_moments({{"kriging", "per_dimension"}}));
 }
 
 }  // namespace

@@ -268,6 +268,36 @@ TEST(SasRecForward, OfABatchIsThatOfPackedSequencesForEveryArm) {
   }
 }
 
+TEST(SasRecForward, FillsTheSumsOfTheStretchOfATrainingStep) {
+  const std::vector<std::vector<data::ItemId>> sequences = {{3, 9, 4, 1, 7}, {8, 8, 2, 5, 11}};
+  const std::vector<std::span<const data::ItemId>> spans(sequences.begin(), sequences.end());
+  const at::Tensor ids = at::tensor({3, 9, 4, 1, 7, 8, 8, 2, 5, 11}, at::kLong).view({2, 5});
+  std::int64_t layers = 0;
+  for (const std::string& name : filter_names()) {
+    SCOPED_TRACE(name);
+    SasRec model = model_of(name);
+    std::vector<at::Tensor> found, packed, shown;
+    hooks::Hooks observers;
+    observers.observe(hooks::Glob("*"), [&](const hooks::Site& site, const at::Tensor& tensor) {
+      if (site.name.ends_with(bft::stretch_site)) shown.push_back(tensor.detach().flatten(0, 1).sum(0));
+    });
+    model.forward({ids}, {.training = true, .stretch_sums = &found}, observers);
+    model.run(pack(spans, model.config()), {.training = true, .stretch_sums = &packed});
+    const bool has_jacobian = model.config().armed_filter().has_jacobian();
+    ASSERT_EQ(std::ssize(found), has_jacobian ? model.config().layers - 1 : 0);
+    ASSERT_EQ(found.size(), shown.size());
+    ASSERT_EQ(found.size(), packed.size());
+    for (std::size_t layer = 0; layer < found.size(); ++layer) {
+      EXPECT_EQ(found[layer].sizes(), at::IntArrayRef({model.config().width}));
+      EXPECT_FALSE(found[layer].requires_grad());
+      EXPECT_LT(relative(found[layer], shown[layer].to(at::kDouble)), 1e-5) << layer;
+      EXPECT_LT(relative(found[layer], packed[layer].to(at::kDouble)), 1e-5) << layer;
+      ++layers;
+    }
+  }
+  EXPECT_GT(layers, 0);
+}
+
 /// Sites of packed histories.
 std::vector<hooks::Site> packed_sites(const SasRec& model) {
   std::vector<hooks::Site> sites;

@@ -104,9 +104,7 @@ std::vector<double> Decoder::jacobian_energy() const {
 void Decoder::begin_filter(Pass& pass, const at::Tensor& ids, const at::Tensor& embedded) const {
   const at::Tensor& strength = weights_.precision.strength;
   const double share = strength.defined() ? strength.item<double>() : 1;
-  if (share == 0) {
-    for (std::int64_t layer = 0; layer < config_.layers; ++layer) bft::refuse_idle_interventions(pass.hooks, layer);
-  }
+  if (share == 0) bft::refuse_idle_interventions(filter_, pass.hooks, config_.layers);
   at::Tensor initial;
   if (filter_.has_initial_precision() && share > 0)
     initial = bft::initial_precision(filter_.options, weights_.precision, ids.flatten(), as_rows(embedded));
