@@ -4,6 +4,7 @@
 #include "core/random.h"
 #include "language/token_windows.h"
 #include "models/checkpoint/initial_weights.h"
+#include "training/adamw.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
@@ -52,14 +53,9 @@ LanguageModelTask::LanguageModelTask(const Recipe& recipe, models::DecoderConfig
 }
 
 std::vector<training::ParameterGroup> LanguageModelTask::parameters() {
-  training::ParameterGroup matrices{"matrices", {}, 1, recipe_.weight_decay};
-  training::ParameterGroup vectors{"norms and biases", {}, 1, 0};
-  for (const models::NamedTensor& parameter : models::decoder_parameters(config_, weights_)) {
-    (parameter.tensor.dim() > 1 ? matrices : vectors).parameters.push_back(parameter);
-  }
-  const auto precisions = models::decoder_parameters(config_, weights_, models::WeightRole::precision);
-  if (precisions.empty()) return {matrices, vectors};
-  return {matrices, vectors, {"precisions", precisions, precision_factor_, 0}};
+  return training::parameter_groups(models::decoder_parameters(config_, weights_),
+                                    models::decoder_parameters(config_, weights_, models::WeightRole::precision),
+                                    recipe_.weight_decay, precision_factor_);
 }
 
 Json LanguageModelTask::notes() const {
@@ -123,11 +119,7 @@ double LanguageModelTask::accumulate_gradients(std::int64_t step) {
   training::SingleReplica alone;
   filter_.learn_from(recipe_.tokens_per_step, alone);
   // While the filter warms up, its parameters have no effect and get no gradient.
-  for (const models::NamedTensor& parameter :
-       models::decoder_parameters(config_, weights_, models::WeightRole::precision)) {
-    at::Tensor& gradient = parameter.tensor.mutable_grad();
-    if (!gradient.defined()) gradient = at::zeros_like(parameter.tensor);
-  }
+  training::give_missing_gradients(models::decoder_parameters(config_, weights_, models::WeightRole::precision));
   return loss;
 }
 

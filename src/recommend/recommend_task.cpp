@@ -4,6 +4,7 @@
 #include "core/check.h"
 #include "core/random.h"
 #include "core/ranking_metrics.h"
+#include "training/adamw.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -17,15 +18,6 @@ namespace {
 
 /// Streams of random numbers of one seed. The order of the data has those of its epochs, from 0.
 constexpr std::uint64_t dropout_stream = std::uint64_t{1} << 40, negative_stream = std::uint64_t{1} << 41;
-
-/// The weights of some role by name, for an optimiser.
-std::vector<models::NamedTensor> parameters_of(Backbone& model, WeightRole role) {
-  std::vector<models::NamedTensor> parameters;
-  for (const WeightSlot& slot : model.slots()) {
-    if (slot.role == role) parameters.push_back({slot.name, *slot.tensor});
-  }
-  return parameters;
-}
 
 /// An untrained model.
 std::unique_ptr<Backbone> made_model(const Settings& settings, Arm arm, const data::LeaveOneOut& split,
@@ -89,14 +81,10 @@ std::int64_t RecommendTask::steps_per_epoch() const {
 }
 
 std::vector<training::ParameterGroup> RecommendTask::parameters() {
-  training::ParameterGroup matrices{"matrices", {}, 1, settings_.weight_decay};
-  training::ParameterGroup vectors{"norms and biases", {}, 1, 0};
-  for (const models::NamedTensor& parameter : parameters_of(*model_, WeightRole::weight))
-    (parameter.tensor.dim() > 1 ? matrices : vectors).parameters.push_back(parameter);
-  std::vector<training::ParameterGroup> groups{matrices, vectors};
-  const auto of_precision = parameters_of(*model_, WeightRole::precision);
-  if (!of_precision.empty()) groups.push_back({"precisions", of_precision, settings_.precision_learning_rate, 0});
-  return groups;
+  const std::vector<WeightSlot> slots = model_->slots();
+  return training::parameter_groups(parameters_of(slots, WeightRole::weight),
+                                    parameters_of(slots, WeightRole::precision), settings_.weight_decay,
+                                    settings_.precision_learning_rate);
 }
 
 std::vector<std::int64_t> RecommendTask::users_of(std::int64_t step) {
@@ -184,10 +172,7 @@ double RecommendTask::add_gradients(const PackedSequences& inputs, const std::ve
   }
   loss.backward();
   // Parameters of precision have no gradient while the filter warms up, nor those that only a later layer would read.
-  for (const models::NamedTensor& parameter : parameters_of(*model_, WeightRole::precision)) {
-    at::Tensor& gradient = parameter.tensor.mutable_grad();
-    if (!gradient.defined()) gradient = at::zeros_like(parameter.tensor);
-  }
+  training::give_missing_gradients(parameters_of(model_->slots(), WeightRole::precision));
   return value;
 }
 

@@ -41,7 +41,7 @@ std::vector<bft::FilterWeights*> SasRec::layer_filter_weights() {
 }
 
 std::vector<models::NamedTensor> SasRec::filter_constants() {
-  return sasrec_parameters(config_, weights_, WeightRole::constant);
+  return parameters_of(sasrec_slots(config_, weights_), WeightRole::constant);
 }
 
 hooks::Qkv SasRec::batched(const hooks::Qkv& heads, const Pass& pass) const {

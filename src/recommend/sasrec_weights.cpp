@@ -77,13 +77,4 @@ SasRecWeights initial_sasrec_weights(const SasRecConfig& config, std::uint64_t s
   return weights;
 }
 
-std::vector<models::NamedTensor> sasrec_parameters(const SasRecConfig& config, SasRecWeights& weights,
-                                                   WeightRole role) {
-  std::vector<models::NamedTensor> parameters;
-  for (const SasRecSlot& slot : sasrec_slots(config, weights)) {
-    if (slot.role == role) parameters.push_back({slot.name, *slot.tensor});
-  }
-  return parameters;
-}
-
 }  // namespace gainlens::recommend

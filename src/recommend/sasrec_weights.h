@@ -1,7 +1,6 @@
 #pragma once
 
 #include "bft/filter_weights.h"
-#include "models/checkpoint/named_tensor.h"
 #include "recommend/sasrec_config.h"
 #include "recommend/weight_slot.h"
 
@@ -48,8 +47,5 @@ std::vector<SasRecSlot> sasrec_slots(const SasRecConfig& config, SasRecWeights& 
 /// biases are 0, norms 1; the weights of the filter start where its options say, those that follow from data at 1 or 0.
 /// Each weight is drawn from the seed and its own name: models that share a weight's name and shape share its start.
 SasRecWeights initial_sasrec_weights(const SasRecConfig& config, std::uint64_t seed);
-
-/// The weights of some role by name, for an optimiser.
-std::vector<models::NamedTensor> sasrec_parameters(const SasRecConfig& config, SasRecWeights& weights, WeightRole role);
 
 }  // namespace gainlens::recommend

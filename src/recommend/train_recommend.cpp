@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -87,6 +88,7 @@ void check_trainings(const Recommenders& recommenders, const RecommendRequest& r
   std::vector<std::string> variants = {""};
   if (!request.variants.empty()) variants.clear();
   for (const Variant& variant : request.variants) variants.push_back(variant.name);
+  std::optional<std::int64_t> users;  // with positions; baselines need none
   for (const std::string& name : request.arms) {
     const ArmParts* arm = find_arm(name);
     if (arm == nullptr) continue;
@@ -94,7 +96,8 @@ void check_trainings(const Recommenders& recommenders, const RecommendRequest& r
       const Settings& settings = recommenders.settings(variant);
       const std::string where = "--arm " + name + (variant.empty() ? "" : " --variant " + variant);
       check_training(settings, arm->arm, split, where);
-      const std::int64_t batches = (std::ssize(users_with_positions(split)) + settings.batch - 1) / settings.batch;
+      if (!users) users = std::ssize(users_with_positions(split));
+      const std::int64_t batches = (*users + settings.batch - 1) / settings.batch;
       const std::int64_t steps = checked_mul(batches, settings.epochs, "epochs");
       if (arm->factor == AttentionFactor::kalman_gain && settings.filter.warm_up >= steps && leads)
         tell_warning(

@@ -23,6 +23,14 @@ std::uint64_t seed_of(std::uint64_t seed, const std::string& name) {
 
 }  // namespace
 
+std::vector<models::NamedTensor> parameters_of(std::span<const WeightSlot> slots, WeightRole role) {
+  std::vector<models::NamedTensor> parameters;
+  for (const WeightSlot& slot : slots) {
+    if (slot.role == role) parameters.push_back({slot.name, *slot.tensor});
+  }
+  return parameters;
+}
+
 at::Tensor initial_values(const WeightSlot& slot, std::uint64_t seed) {
   if (slot.start) return at::full(slot.shape, *slot.start, at::kFloat);
   return at::empty(slot.shape, at::kFloat)

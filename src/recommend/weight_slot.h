@@ -1,12 +1,14 @@
 #pragma once
 
 #include "bft/filter_weights.h"
+#include "models/checkpoint/named_tensor.h"
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,9 @@ struct WeightSlot {
   WeightRole role = WeightRole::weight;
   std::optional<double> start;  ///< before training; absent: drawn
 };
+
+/// The weights of some role by name, in the order of the slots, for an optimiser.
+std::vector<models::NamedTensor> parameters_of(std::span<const WeightSlot> slots, WeightRole role);
 
 /// What a weight begins with, in float32: its start, or numbers from N(0, 0.02^2). They follow from the seed and its
 /// own name: models that share a weight's name and shape share its start.

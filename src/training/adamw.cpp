@@ -32,6 +32,23 @@ void check_group(const ParameterGroup& group, std::set<std::string>& names) {
 
 }  // namespace
 
+std::vector<ParameterGroup> parameter_groups(const std::vector<models::NamedTensor>& weights,
+                                             const std::vector<models::NamedTensor>& precisions, double weight_decay,
+                                             double precision_factor) {
+  std::vector<ParameterGroup> groups{{"matrices", {}, 1, weight_decay}, {"norms and biases", {}, 1, 0}};
+  for (const models::NamedTensor& weight : weights)
+    groups[weight.tensor.dim() > 1 ? 0 : 1].parameters.push_back(weight);
+  if (!precisions.empty()) groups.push_back({"precisions", precisions, precision_factor, 0});
+  return groups;
+}
+
+void give_missing_gradients(const std::vector<models::NamedTensor>& parameters) {
+  for (const models::NamedTensor& parameter : parameters) {
+    at::Tensor& gradient = parameter.tensor.mutable_grad();
+    if (!gradient.defined()) gradient = at::zeros_like(parameter.tensor);
+  }
+}
+
 AdamW::AdamW(std::vector<ParameterGroup> groups, const AdamWOptions& options)
     : groups_(std::move(groups)), options_(options) {
   check_options(options_);

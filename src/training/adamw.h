@@ -19,6 +19,16 @@ struct ParameterGroup {
   double weight_decay = 0;                      ///< decoupled: shrinks the parameter, is not added to its gradient
 };
 
+/// The groups of a model: matrices, whose decay is `weight_decay`; norms and biases, of one dimension, without decay;
+/// and the parameters of its precisions, if there are any, without decay and with a learning rate of their own.
+/// @param precision_factor  factor on the learning rate of the precisions
+std::vector<ParameterGroup> parameter_groups(const std::vector<models::NamedTensor>& weights,
+                                             const std::vector<models::NamedTensor>& precisions, double weight_decay,
+                                             double precision_factor);
+
+/// Gives each parameter that has no gradient one of zeros: the pass of a step may leave out some, which AdamW refuses.
+void give_missing_gradients(const std::vector<models::NamedTensor>& parameters);
+
 struct AdamWOptions {
   double learning_rate = 1e-3;  ///< peak of the schedule
   double beta1 = 0.9;

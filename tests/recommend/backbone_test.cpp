@@ -98,6 +98,23 @@ TEST(Backbones, EachIsMadeStoredAndOpened) {
   }
 }
 
+TEST(WeightSlots, AreSelectedByTheirRoleInOrder) {
+  at::Tensor first = at::ones({1}), second = at::ones({2}), constant = at::ones({3}), precision = at::ones({4});
+  const std::vector<WeightSlot> slots{{"z", {1}, &first, WeightRole::weight, {}},
+                                      {"rank", {3}, &constant, WeightRole::constant, {}},
+                                      {"slope", {4}, &precision, WeightRole::precision, {}},
+                                      {"a", {2}, &second, WeightRole::weight, {}}};
+  const std::vector<models::NamedTensor> weights = parameters_of(slots, WeightRole::weight);
+  ASSERT_EQ(weights.size(), 2);
+  EXPECT_EQ(weights[0].name, "z");
+  EXPECT_EQ(weights[1].name, "a");
+  EXPECT_TRUE(weights[0].tensor.is_same(first));
+  EXPECT_TRUE(weights[1].tensor.is_same(second));
+  const std::vector<models::NamedTensor> precisions = parameters_of(slots, WeightRole::precision);
+  ASSERT_EQ(precisions.size(), 1);
+  EXPECT_EQ(precisions[0].name, "slope");
+}
+
 TEST(Backbones, AnotherObjectiveAndMissingTimesAreRefused) {
   const data::LeaveOneOut split = ring_of(20, 9);
   BackboneKind kind = backbones().front();

@@ -507,7 +507,7 @@ TEST(SasRecDevices, ATrainingStepRunsOnTheMetaDevice) {
     const at::Tensor targets = at::ones({packed.positions()}, at::TensorOptions(at::kMeta).dtype(at::kLong));
     model.mean_loss(hidden, targets).backward();
     SasRecWeights weights = model.weights();
-    for (const models::NamedTensor& parameter : sasrec_parameters(config, weights, WeightRole::weight)) {
+    for (const models::NamedTensor& parameter : parameters_of(sasrec_slots(config, weights), WeightRole::weight)) {
       ASSERT_TRUE(parameter.tensor.grad().defined()) << parameter.name;
       EXPECT_TRUE(parameter.tensor.grad().is_meta()) << parameter.name;
     }

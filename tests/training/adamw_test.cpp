@@ -8,6 +8,8 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
+#include <vector>
 
 namespace gainlens::training {
 namespace {
@@ -34,6 +36,42 @@ struct Fixture {
     optimizer.step(1 - 0.1 * number);
   }
 };
+
+/// Names of the parameters of a group.
+std::vector<std::string> names_of(const ParameterGroup& group) {
+  std::vector<std::string> names;
+  for (const models::NamedTensor& parameter : group.parameters) names.push_back(parameter.name);
+  return names;
+}
+
+TEST(ParameterGroups, DecayMatricesAloneAndGivePrecisionsTheirLearningRate) {
+  using Names = std::vector<std::string>;
+  const std::vector<models::NamedTensor> weights{
+      {"bias", leaf(at::ones({3}))}, {"matrix", leaf(at::ones({3, 1}))}, {"cube", leaf(at::ones({1, 1, 2}))}};
+  const std::vector<models::NamedTensor> precisions{{"slope", leaf(at::ones({2, 2}))}};
+  const std::vector<ParameterGroup> groups = parameter_groups(weights, precisions, 0.1, 7);
+  ASSERT_EQ(groups.size(), 3);
+  EXPECT_EQ(names_of(groups[0]), (Names{"matrix", "cube"}));
+  EXPECT_EQ(names_of(groups[1]), Names{"bias"});
+  EXPECT_EQ(names_of(groups[2]), Names{"slope"});
+  EXPECT_TRUE(groups[2].parameters[0].tensor.is_same(precisions[0].tensor));
+  const std::vector<double> decays{0.1, 0, 0}, factors{1, 1, 7};
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    EXPECT_EQ(groups[i].weight_decay, decays[i]) << groups[i].name;
+    EXPECT_EQ(groups[i].learning_rate_factor, factors[i]) << groups[i].name;
+  }
+  EXPECT_EQ(parameter_groups(weights, {}, 0.1, 7).size(), 2);
+}
+
+TEST(MissingGradients, AreZerosAndThoseThatAreThereStay) {
+  const std::vector<models::NamedTensor> parameters{{"a", leaf(at::ones({2}))}, {"b", leaf(at::ones({2, 3}))}};
+  const at::Tensor own = at::full({2}, 5.0);
+  parameters[0].tensor.mutable_grad() = own;
+  give_missing_gradients(parameters);
+  EXPECT_TRUE(parameters[0].tensor.grad().is_same(own));
+  EXPECT_TRUE(at::equal(own, at::full({2}, 5.0)));
+  EXPECT_TRUE(at::equal(parameters[1].tensor.grad(), at::zeros({2, 3})));
+}
 
 TEST(AdamW, EqualsTheReferenceStepByStep) {
   const Json golden = read_json_file(GAINLENS_SOURCE_DIR "/tests/training/adamw_golden.json");
