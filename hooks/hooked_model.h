@@ -61,7 +61,7 @@ struct Stream {
 };
 
 struct ForwardOptions {
-  AttentionOp* attention = nullptr;  ///< null: libtorch's SDPA
+  AttentionOp* attention = nullptr;  ///< null: the model's usual attention
   /// Run layers [0, stop_at_layer) and return the stream without the final norm. -1: run all layers.
   std::int64_t stop_at_layer = -1;
   /// A layer's `hook_pattern` above this size is refused, and `hook_logits` too.

@@ -24,7 +24,7 @@ namespace {
 constexpr kernels::ReturnedFields stored_fields{
     .without_first_moments = false, .key_means = collected_keys, .least_key_mean = runfile::least_stored_mean};
 
-/// Statistics in the layers that are measured, libtorch's fused attention in the others.
+/// Statistics in the layers that are measured, the usual attention in the others.
 class MeasuredLayers : public hooks::AttentionOp {
  public:
   MeasuredLayers(const std::vector<std::int64_t>& layers, models::StatisticsAttention& statistics)
@@ -51,7 +51,7 @@ class MeasuredLayers : public hooks::AttentionOp {
   const std::vector<std::int64_t>& layers_;
   const hooks::Qkv* present_ = nullptr;
   models::StatisticsAttention& statistics_;
-  models::SdpaAttention plain_;
+  models::UsualAttention plain_;
 };
 
 /// Calls `see(layer, tensor)` at one site of every measured layer.

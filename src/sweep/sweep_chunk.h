@@ -17,7 +17,7 @@ namespace gainlens::sweep {
 /// What is measured on each chunk.
 struct SweepPlan {
   std::vector<std::int64_t> layers;  ///< original indices of the layers whose heads are measured, ascending
-  bool statistics = true;            ///< false: libtorch's fused attention and no statistics, to time the model alone
+  bool statistics = true;            ///< false: the usual attention and no statistics, to time the model alone
   bool nll = true;                   ///< mean next-token negative log likelihood; false leaves out the output head
   bool per_query = false;            ///< keep the numbers of every query
   bool allow_extrapolation = false;  ///< allow a T above the model's number of positions

@@ -71,7 +71,7 @@ TEST_P(AttentionOps, AllThreeAgree) {
   const hooks::Qkv qkv = random_qkv(2, 4, 2, 70);
   const kernels::AttentionOptions& options = GetParam().options;
   const at::Tensor expected = MaterialisedAttention().run(0, qkv, options);
-  EXPECT_TRUE(at::allclose(SdpaAttention().run(0, qkv, options), expected, 1e-11, 1e-11));
+  EXPECT_TRUE(at::allclose(UsualAttention().run(0, qkv, options), expected, 1e-11, 1e-11));
   EXPECT_TRUE(at::allclose(StatisticsAttention([](auto, auto&&) {}).run(0, qkv, options), expected, 1e-11, 1e-11));
 }
 
@@ -91,7 +91,7 @@ std::vector<at::Tensor> gradients(hooks::AttentionOp& operation, const hooks::Qk
 TEST_P(AttentionOps, GradientsAgree) {
   const hooks::Qkv qkv = random_qkv(2, 4, 2, 70);
   MaterialisedAttention materialised;
-  SdpaAttention fused;
+  UsualAttention fused;
   const auto expected = gradients(materialised, qkv, GetParam().options),
              found = gradients(fused, qkv, GetParam().options);
   for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(at::allclose(found[i], expected[i], 1e-10, 1e-10)) << i;
@@ -139,12 +139,12 @@ TEST(AttentionPattern, SequencesDoNotSeeEachOtherNorPadding) {
                         at::tensor({0.0, 0.0, 0.0, 1.0}, at::kDouble).view({1, 1, 2, 2})));
 }
 
-TEST(SdpaAttention, TrainsAWindowInMemoryThatGrowsLinearly) {
+TEST(UsualAttention, TrainsAWindowInMemoryThatGrowsLinearly) {
   kernels::AttentionOptions options;
   options.window = 64;
   const auto peak = [&](std::int64_t positions) {
     const hooks::Qkv qkv = random_qkv(1, 4, 2, positions);
-    SdpaAttention attention;
+    UsualAttention attention;
     return kernels::testing::peak_bytes_of([&] { gradients(attention, qkv, options); });
   };
   const std::int64_t short_text = peak(1024), long_text = peak(4096);

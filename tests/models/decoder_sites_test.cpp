@@ -75,7 +75,7 @@ TEST_P(Sites, EachFiresOnceInOrderAndInItsShape) {
 TEST_P(Sites, ObserversDoNotChangeABit) {
   Decoder model = random_decoder(GetParam().config, at::kFloat);
   const hooks::Tokens tokens = some_tokens(GetParam().config, batch, positions);
-  SdpaAttention fused;
+  UsualAttention fused;
   StatisticsAttention statistics([](auto, auto&&) {});
   hooks::Hooks hooks;
   hooks.observe(hooks::Glob("*"), [](const auto&, const auto&) {});

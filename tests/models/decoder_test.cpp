@@ -90,7 +90,7 @@ TEST_P(EveryOption, LaterTokensLeaveEarlierBitsAlone) {
   const hooks::Tokens tokens = some_tokens(GetParam().config, 1, 80);
   hooks::Tokens changed{tokens.ids.clone()};
   changed.ids[0][50] = (changed.ids[0][50] + 1) % GetParam().config.vocabulary;
-  SdpaAttention fused;
+  UsualAttention fused;
   StatisticsAttention statistics([](auto, auto&&) {});
   MaterialisedAttention materialised;
   for (hooks::AttentionOp* attention : std::initializer_list<hooks::AttentionOp*>{&fused, &statistics, &materialised}) {

@@ -416,7 +416,7 @@ TEST(SasRecFilter, WithAGainOfOneAndEqualPrecisionsIsThePlainLayer) {
 
 TEST(SasRecFilter, RefusesWhatDoesNotFit) {
   SasRec model = model_of("filter-bft-paper");
-  models::SdpaAttention other;
+  models::UsualAttention other;
   hooks::ForwardOptions options;
   options.attention = &other;
   const at::Tensor ids = at::ones({1, 3}, at::kLong);

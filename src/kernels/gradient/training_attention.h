@@ -27,4 +27,23 @@ bool training_attention_takes(const at::Tensor& query, const at::Tensor& key, co
 at::Tensor training_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, double scale,
                               bool causal);
 
+/// What is added to scores. Both have gradients and may be undefined.
+struct ScoreBiases {
+  at::Tensor key;             ///< [batch, key], float32: added to every score of the key
+  at::Tensor distance_slope;  ///< [1]: added as many times as query and key are places apart
+};
+
+struct TrainedMoments {
+  at::Tensor output;    ///< [batch, head, query, head_dim]: e
+  at::Tensor n_eff;     ///< [batch, head, query]: 1 / sum p^2, at least 1
+  at::Tensor residual;  ///< [batch, head, query, head_dim]: S = sum p (v - e)^2 of each dimension
+};
+
+/// Attention over softmax(scale Q K^T + biases) with its moments, all with gradients. S is a sum of squares of offsets
+/// from e and does not cancel; it is kept for the backward pass, beside what training_attention() keeps. In the
+/// backward pass, squares are those of offsets from the mean value of a head. A task holds the scores of a panel of
+/// queries, [key, 2 vectors]. Everything else, and the errors: as training_attention().
+TrainedMoments training_attention_moments(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                                          double scale, bool causal, const ScoreBiases& biases = {});
+
 }  // namespace gainlens::kernels

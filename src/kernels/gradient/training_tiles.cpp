@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/gradient/training_tiles.cpp"
@@ -36,6 +37,10 @@ constexpr std::int64_t pair_rows = std::min<std::int64_t>(strip_rows >= 12 ? 8 :
 /// Rows of a strip one vector wide: the rows of packed values if a head is as wide as a vector.
 constexpr std::int64_t single_rows = std::min<std::int64_t>(2 * pair_rows, panel_columns);
 static_assert(key_padding % single_rows == 0 && block_queries % panel_columns == 0);
+
+/// Queries whose S is summed together: sums, means, an offset and a weight fill the registers.
+constexpr std::int64_t offset_queries = strip_rows >= 12 ? 4 : 2;
+static_assert(panel_columns % offset_queries == 0);
 
 /// Keys of a tile. The tiles, and the rows of keys and queries for them, fit in the first-level cache if heads are
 /// small.
@@ -98,6 +103,24 @@ struct Visibility {
     // The first column that sees it; there are no more columns than block_queries.
     const std::int64_t first = key >= key_end ? block_queries : causal ? key - first_query : 0;
     return hn::Ge(hn::Iota(tag, static_cast<float>(first_column)), hn::Set(tag, static_cast<float>(first)));
+  }
+};
+
+/// What is added to the scores of some keys with the columns of a tile.
+struct Biases {
+  const float* of_rows;      // of the keys, from row 0 on
+  float slope;               // of a place
+  std::int64_t first_key;    // position of row 0
+  std::int64_t first_query;  // position of column 0
+
+  HWY_INLINE Vector distance(std::int64_t row, std::int64_t column) const {
+    const Floats tag;
+    return hn::Abs(hn::Iota(tag, static_cast<float>(first_query + column - first_key - row)));
+  }
+  HWY_INLINE Vector added(Vector score, std::int64_t row, std::int64_t column) const {
+    const Floats tag;
+    const auto biased = hn::Add(score, hn::Set(tag, of_rows[row]));
+    return hn::MulAdd(hn::Set(tag, slope), distance(row, column), biased);
   }
 };
 
@@ -183,9 +206,10 @@ HWY_INLINE void AddProduct(std::int64_t rows, std::int64_t inner, const float* H
 }
 
 /// Scores of pair_rows keys from position `key` on with a panel of queries. Updates the largest score of each query.
-template <bool masked>
+template <bool masked, bool biased>
 HWY_INLINE void ScoreStrip(const PackedKeys& keys, std::int64_t key, const float* HWY_RESTRICT queries,
-                           const Visibility& visibility, float* HWY_RESTRICT scores, Vector (&maxima)[2]) {
+                           const Visibility& visibility, const Biases& biases, float* HWY_RESTRICT scores,
+                           Vector (&maxima)[2]) {
   const Floats tag;
   const std::int64_t width = packed_width(keys.dims);
   Sums<pair_rows, 2> sums;
@@ -195,6 +219,7 @@ HWY_INLINE void ScoreStrip(const PackedKeys& keys, std::int64_t key, const float
 #pragma GCC unroll 4
     for (std::int64_t j = 0; j < 2; ++j) {
       auto score = sums[i][j];
+      if constexpr (biased) score = biases.added(score, key + i, j * lanes);
       if constexpr (masked)
         score = hn::IfThenElse(visibility.seen(key + i, j * lanes), score,
                                hn::Set(tag, -std::numeric_limits<float>::infinity()));
@@ -223,8 +248,8 @@ void Attend(const QueryPanel& panel, const PackedKeys& keys) {
     for (std::int64_t row = 0; row < count; row += pair_rows) {
       float* scores = tile + row * panel_columns;
       visibility.all(first + row + pair_rows, 0)
-          ? ScoreStrip<false>(keys, first + row, panel.transposed, visibility, scores, largest)
-          : ScoreStrip<true>(keys, first + row, panel.transposed, visibility, scores, largest);
+          ? ScoreStrip<false, false>(keys, first + row, panel.transposed, visibility, {}, scores, largest)
+          : ScoreStrip<true, false>(keys, first + row, panel.transposed, visibility, {}, scores, largest);
     }
     // Every query sees key 0, so the largest score is -inf only if a score is; then the result is NaN, as is right.
     for (std::int64_t j = 0; j < 2; ++j) {
@@ -254,10 +279,118 @@ void Attend(const QueryPanel& panel, const PackedKeys& keys) {
   }
 }
 
-/// The weights P, and dS = P (dO V^T - delta), of pair_rows keys with a panel of queries.
-template <bool masked>
+/// residual[i] += sum over keys k of weights[k, i] (values[k] - mean[i])^2, for `queries` queries i and `vectors`
+/// vectors of a row. The sum is complete before it is added, as in AddStrip.
+template <std::int64_t queries, std::int64_t vectors>
+HWY_INLINE void AddOffsets(std::int64_t keys, const float* HWY_RESTRICT weights, const float* HWY_RESTRICT values,
+                           const float* HWY_RESTRICT mean, std::int64_t width, float* HWY_RESTRICT residual) {
+  const Floats tag;
+  Sums<queries, vectors> sums, means;
+#pragma GCC unroll 4
+  for (std::int64_t i = 0; i < queries; ++i) {
+#pragma GCC unroll 4
+    for (std::int64_t j = 0; j < vectors; ++j) {
+      sums[i][j] = hn::Zero(tag);
+      means[i][j] = hn::Load(tag, mean + i * width + j * lanes);
+    }
+  }
+  for (std::int64_t key = 0; key < keys; ++key) {
+#pragma GCC unroll 4
+    for (std::int64_t j = 0; j < vectors; ++j) {
+      const auto value = hn::Load(tag, values + key * width + j * lanes);
+#pragma GCC unroll 4
+      for (std::int64_t i = 0; i < queries; ++i) {
+        const auto offset = hn::Sub(value, means[i][j]);
+        const auto weighted = hn::Mul(hn::Set(tag, weights[key * panel_columns + i]), offset);
+        sums[i][j] = hn::MulAdd(weighted, offset, sums[i][j]);
+      }
+    }
+  }
+#pragma GCC unroll 4
+  for (std::int64_t i = 0; i < queries; ++i) {
+#pragma GCC unroll 4
+    for (std::int64_t j = 0; j < vectors; ++j) {
+      float* place = residual + i * width + j * lanes;
+      hn::Store(hn::Add(hn::Load(tag, place), sums[i][j]), tag, place);
+    }
+  }
+}
+
+/// rows *= factors[row], for the rows of a panel.
+HWY_INLINE void ScaleRows(const float* factors, std::int64_t width, float* HWY_RESTRICT rows) {
+  const Floats tag;
+  for (std::int64_t row = 0; row < panel_columns; ++row) {
+    const auto factor = hn::Set(tag, factors[row]);
+    for (std::int64_t i = row * width; i < (row + 1) * width; i += lanes)
+      hn::Store(hn::Mul(factor, hn::Load(tag, rows + i)), tag, rows + i);
+  }
+}
+
+void AttendWithMoments(const QueryPanel& panel, const PackedKeys& keys, const PanelMoments& moments) {
+  const Floats tag;
+  const std::int64_t width = packed_width(keys.value_dims);
+  const std::int64_t end = panel.causal ? std::min(keys.count, panel.first + panel.count) : keys.count;
+  const Visibility visibility{panel.first, end, panel.causal};
+  const Biases biases{keys.biases, keys.distance_slope, keys.first, panel.first};
+  Vector maxima[2];
+  for (auto& maximum : maxima) maximum = hn::Set(tag, -std::numeric_limits<float>::infinity());
+  for (std::int64_t row = 0; row < end; row += pair_rows) {
+    float* const scores = moments.scores + row * panel_columns;
+    visibility.all(row + pair_rows, 0)
+        ? ScoreStrip<false, true>(keys, row, panel.transposed, visibility, biases, scores, maxima)
+        : ScoreStrip<true, true>(keys, row, panel.transposed, visibility, biases, scores, maxima);
+  }
+  Vector totals[2], squares[2];
+  for (std::int64_t j = 0; j < 2; ++j) {
+    totals[j] = squares[j] = hn::Zero(tag);
+    for (std::int64_t first = 0; first < end; first += forward_keys) {
+      auto total = hn::Zero(tag), square = hn::Zero(tag);
+      for (std::int64_t row = first; row < std::min(first + forward_keys, end); ++row) {
+        float* const place = moments.scores + row * panel_columns + j * lanes;
+        const auto weight = PowerOfTwo(hn::Sub(hn::Load(tag, place), maxima[j]));
+        total = hn::Add(total, weight);
+        square = hn::MulAdd(weight, weight, square);
+        hn::Store(weight, tag, place);
+      }
+      totals[j] = hn::Add(totals[j], total);
+      squares[j] = hn::Add(squares[j], square);
+    }
+    const auto one = hn::Set(tag, 1.0F), inverse = hn::Div(one, totals[j]);
+    hn::StoreU(maxima[j], tag, panel.maxima + j * lanes);
+    hn::StoreU(inverse, tag, panel.inverse_totals + j * lanes);
+    const auto share = hn::Mul(hn::Mul(squares[j], inverse), inverse);
+    hn::StoreU(hn::Max(hn::Div(one, share), one), tag, moments.n_eff + j * lanes);
+  }
+  std::fill_n(panel.output, panel_columns * width, 0.0F);
+  std::fill_n(moments.residual, panel_columns * width, 0.0F);
+  const auto for_tiles = [&](const auto& visit) {
+    for (std::int64_t first = 0; first < end; first += forward_keys)
+      visit(std::min(forward_keys, end - first), moments.scores + first * panel_columns, keys.values + first * width);
+  };
+  for_tiles([&](std::int64_t count, const float* weights, const float* values) {
+    AddProduct(panel_columns, count, weights, 1, panel_columns, values, width, nullptr, panel.output);
+  });
+  ScaleRows(panel.inverse_totals, width, panel.output);
+  for_tiles([&](std::int64_t count, const float* weights, const float* values) {
+    for (std::int64_t query = 0; query < panel_columns; query += offset_queries) {
+      const auto add = [&](auto vectors, std::int64_t column) {
+        AddOffsets<offset_queries, vectors()>(count, weights + query, values + column,
+                                              panel.output + query * width + column, width,
+                                              moments.residual + query * width + column);
+      };
+      std::int64_t column = 0;
+      for (; column + 2 * lanes <= width; column += 2 * lanes) add(std::integral_constant<std::int64_t, 2>(), column);
+      if (column < width) add(std::integral_constant<std::int64_t, 1>(), column);
+    }
+  });
+  ScaleRows(panel.inverse_totals, width, moments.residual);
+}
+
+/// The weights P, and dS = P (dO V^T - delta), of pair_rows keys with a panel of queries. With biases: dS = P (dO V^T +
+/// of_squares P - delta).
+template <bool masked, bool biased>
 HWY_INLINE void GradientStrip(const QueryBlock& block, const PackedKeys& keys, std::int64_t row, std::int64_t column,
-                              const Visibility& visibility, float* HWY_RESTRICT weights,
+                              const Visibility& visibility, const Biases& biases, float* HWY_RESTRICT weights,
                               float* HWY_RESTRICT score_gradients) {
   const Floats tag;
   const std::int64_t width = packed_width(keys.dims);
@@ -270,28 +403,54 @@ HWY_INLINE void GradientStrip(const QueryBlock& block, const PackedKeys& keys, s
                inverse = hn::LoadU(tag, block.inverse_totals + column + j * lanes);
 #pragma GCC unroll 16
     for (std::int64_t i = 0; i < pair_rows; ++i) {
-      auto weight = hn::Mul(PowerOfTwo(hn::Sub(sums[i][j], maximum)), inverse);
+      auto score = sums[i][j];
+      if constexpr (biased) score = biases.added(score, row + i, column + j * lanes);
+      auto weight = hn::Mul(PowerOfTwo(hn::Sub(score, maximum)), inverse);
       if constexpr (masked)
         weight = hn::IfThenElseZero(visibility.seen(keys.first + row + i, column + j * lanes), weight);
       hn::Store(weight, tag, weights + i * block_queries + j * lanes);
     }
   }
-  Multiply<pair_rows, 2>(keys.dims, keys.values + row * width, width, 1, block.transposed_gradients + column,
-                         block_queries, sums);
+  const std::int64_t value_width = packed_width(keys.value_dims);
+  Multiply<pair_rows, 2>(keys.value_dims, keys.values + row * value_width, value_width, 1,
+                         block.transposed_gradients + column, block_queries, sums);
 #pragma GCC unroll 4
   for (std::int64_t j = 0; j < 2; ++j) {
     const auto delta = hn::LoadU(tag, block.deltas + column + j * lanes);
 #pragma GCC unroll 16
     for (std::int64_t i = 0; i < pair_rows; ++i) {
       const std::int64_t place = i * block_queries + j * lanes;
-      hn::Store(hn::Mul(hn::Load(tag, weights + place), hn::Sub(sums[i][j], delta)), tag, score_gradients + place);
+      const auto weight = hn::Load(tag, weights + place);
+      auto effect = sums[i][j];
+      if constexpr (biased) effect = hn::MulAdd(hn::LoadU(tag, block.of_squares + column + j * lanes), weight, effect);
+      hn::Store(hn::Mul(weight, hn::Sub(effect, delta)), tag, score_gradients + place);
     }
   }
 }
 
-void AddGradients(const QueryBlock& block, const PackedKeys& keys, float* HWY_RESTRICT key_gradients,
-                  float* HWY_RESTRICT value_gradients) {
-  const std::int64_t width = packed_width(keys.dims);
+/// Adds the gradients of the biases of some keys, from dS of all columns.
+/// @param row  of the first of them
+HWY_INLINE void AddBiasGradients(const Biases& biases, std::int64_t row, std::int64_t count, std::int64_t begin,
+                                 std::int64_t end, const float* HWY_RESTRICT score_gradients,
+                                 const KeyGradients& gradients) {
+  const Floats tag;
+  auto slope = hn::Zero(tag);
+  for (std::int64_t i = 0; i < count; ++i) {
+    auto sum = hn::Zero(tag);
+    for (std::int64_t column = begin; column < end; column += lanes) {
+      const auto gradient = hn::Load(tag, score_gradients + i * block_queries + column);
+      sum = hn::Add(sum, gradient);
+      slope = hn::MulAdd(gradient, biases.distance(row + i, column), slope);
+    }
+    gradients.biases[row + i] += hn::GetLane(hn::SumOfLanes(tag, sum));
+  }
+  *gradients.distance_slope += hn::GetLane(hn::SumOfLanes(tag, slope));
+}
+
+template <bool biased>
+HWY_INLINE void AddGradientsOf(const QueryBlock& block, const PackedKeys& keys, const KeyGradients& gradients) {
+  const std::int64_t width = packed_width(keys.dims), value_width = packed_width(keys.value_dims);
+  const Biases biases{keys.biases, keys.distance_slope, keys.first, block.first};
   const std::int64_t columns = rounded_up(block.count, panel_columns);
   // Positions of keys and queries are the same numbers; rows of `keys` count from keys.first.
   const std::int64_t seen_end =
@@ -309,20 +468,25 @@ void AddGradients(const QueryBlock& block, const PackedKeys& keys, float* HWY_RE
       for (std::int64_t row = 0; row < rows; row += pair_rows) {
         const std::int64_t place = row * block_queries + column;
         visibility.all(keys.first + first + row + pair_rows, column)
-            ? GradientStrip<false>(block, keys, first + row, column, visibility, weights + place,
-                                   score_gradients + place)
-            : GradientStrip<true>(block, keys, first + row, column, visibility, weights + place,
-                                  score_gradients + place);
+            ? GradientStrip<false, biased>(block, keys, first + row, column, visibility, biases, weights + place,
+                                           score_gradients + place)
+            : GradientStrip<true, biased>(block, keys, first + row, column, visibility, biases, weights + place,
+                                          score_gradients + place);
       }
     }
     const std::int64_t seeing = columns - skipped;
-    AddProduct(rows, seeing, weights + skipped, block_queries, 1, block.gradients + skipped * width, width, nullptr,
-               value_gradients + first * width);
+    if constexpr (biased) AddBiasGradients(biases, first, count, skipped, columns, score_gradients, gradients);
+    AddProduct(rows, seeing, weights + skipped, block_queries, 1, block.gradients + skipped * value_width, value_width,
+               nullptr, gradients.values + first * value_width);
     AddProduct(rows, seeing, score_gradients + skipped, block_queries, 1, block.queries + skipped * width, width,
-               nullptr, key_gradients + first * width);
+               nullptr, gradients.keys + first * width);
     AddProduct(seeing, count, score_gradients + skipped, 1, block_queries, keys.keys + first * width, width, nullptr,
                block.query_gradients + skipped * width);
   }
+}
+
+void AddGradients(const QueryBlock& block, const PackedKeys& keys, const KeyGradients& gradients) {
+  keys.biases != nullptr ? AddGradientsOf<true>(block, keys, gradients) : AddGradientsOf<false>(block, keys, gradients);
 }
 
 constexpr TrainingTiles training_tiles_of_target = {
@@ -331,6 +495,7 @@ constexpr TrainingTiles training_tiles_of_target = {
     .unpack = Unpack,
     .row_products = RowProducts,
     .attend = Attend,
+    .attend_with_moments = AttendWithMoments,
     .add_gradients = AddGradients,
 };
 

@@ -28,10 +28,15 @@ inline std::int64_t packed_width(std::int64_t dims) {
 /// Some keys of one head, packed.
 struct PackedKeys {
   const float* keys;    ///< [count up to key_padding, width]
-  const float* values;  ///< [count up to key_padding, width]
+  const float* values;  ///< [count up to key_padding, width(value_dims)]
   std::int64_t first;   ///< position of the first of them
   std::int64_t count;
   std::int64_t dims;
+  std::int64_t value_dims;
+  /// [count up to key_padding], finite: log2(e) times what is added to the scores of each key. Null: the scores have no
+  /// biases, and the gradients of the moments are 0.
+  const float* biases = nullptr;
+  float distance_slope = 0;  ///< log2(e) times what is added for each place between query and key; needs `biases`
 };
 
 /// A few queries of one head, and the place of their results.
@@ -45,12 +50,19 @@ struct QueryPanel {
   float* inverse_totals;    ///< [panel queries]: 1 / sum of 2^(s - maximum)
 };
 
+/// Where attend_with_moments() puts the moments of a panel; rows after the panel's `count` have no meaning.
+struct PanelMoments {
+  float* scores;    ///< [keys up to key_padding, panel queries]: for its own use
+  float* n_eff;     ///< [panel queries]: 1 / sum p^2, at least 1
+  float* residual;  ///< [panel queries, width]: sum p (v - e)^2 of each dimension, e the output
+};
+
 /// A block of queries in the backward pass. Everything is zero after `count` queries.
 struct QueryBlock {
   const float* transposed_queries;    ///< [dims, block_queries]: q log2(e) scale
-  const float* transposed_gradients;  ///< [dims, block_queries]: dO
+  const float* transposed_gradients;  ///< [value_dims, block_queries]: dO
   const float* queries;               ///< [block_queries, width]: q
-  const float* gradients;             ///< [block_queries, width]: dO
+  const float* gradients;             ///< [block_queries, width(value_dims)]: dO
   const float* maxima;                ///< [block_queries], as in the forward pass
   const float* inverse_totals;        ///< [block_queries], as in the forward pass
   const float* deltas;                ///< [block_queries]: dO . O
@@ -58,6 +70,16 @@ struct QueryBlock {
   std::int64_t count;
   bool causal;
   float* query_gradients;  ///< [block_queries, width]: dQ / scale of each query is added to it
+  /// [block_queries]: twice the gradient of sum p^2. Read if the keys have biases.
+  const float* of_squares = nullptr;
+};
+
+/// Where the gradients of some keys are added.
+struct KeyGradients {
+  float* keys;                       ///< [count up to key_padding, width]
+  float* values;                     ///< [count up to key_padding, width(value_dims)]
+  float* biases = nullptr;           ///< [count up to key_padding]; needed if the keys have biases
+  double* distance_slope = nullptr;  ///< one number; the same
 };
 
 struct TrainingTiles {
@@ -84,10 +106,14 @@ struct TrainingTiles {
   /// The attention of a panel of queries to all keys (whose `first` is 0).
   void (*attend)(const QueryPanel& panel, const PackedKeys& keys);
 
-  /// Adds the gradients of a block of queries and some keys. With P the weights and dS = P (dO V^T - delta):
-  /// dQ / scale += dS K, dK / scale += dS^T Q, dV += P^T dO.
-  /// @param key_gradients, value_gradients  [count up to key_padding, width]
-  void (*add_gradients)(const QueryBlock& block, const PackedKeys& keys, float* key_gradients, float* value_gradients);
+  /// The same with the moments. It keeps the scores of the panel, computes e, and then sums the squares of offsets from
+  /// e: S does not cancel. The keys have biases.
+  void (*attend_with_moments)(const QueryPanel& panel, const PackedKeys& keys, const PanelMoments& moments);
+
+  /// Adds the gradients of a block of queries and some keys. With P the weights and dS = P (dO V^T - delta): dQ / scale
+  /// += dS K, dK / scale += dS^T Q, dV += P^T dO. If the keys have biases, dS = P (dO V^T + of_squares P - delta), the
+  /// gradient of the bias of a key is the sum of its dS, and that of the slope the sum of dS times the distances.
+  void (*add_gradients)(const QueryBlock& block, const PackedKeys& keys, const KeyGradients& gradients);
 };
 
 /// For the best instruction set of this machine.

@@ -12,14 +12,15 @@
 
 namespace gainlens::models {
 
-/// The output alone, with its gradient: libtorch's SDPA. In some cases SDPA would need a T x T mask: a window shorter
-/// than the chunk, a soft cap, sink logits, biases, packed sequences. Then both passes go over blocks of queries
+/// The output alone, with its gradient. In float32 on the CPU: kernels::training_attention(). Elsewhere: libtorch's
+/// scaled_dot_product_attention(). Neither serves a window shorter than the chunk, a soft cap, sink logits, biases or
+/// packed sequences without a T x T mask. Then both passes go over blocks of queries
 /// (kernels::attention_with_gradient), in float32 for narrower types.
 ///
-/// With moments and without a gradient: kernels::attention_statistics. With a gradient: one loop in float32 on the CPU
-/// (kernels::packed_attention_moments), else blocks of queries. In the latter a later token may change the last digits
-/// of earlier positions, because values are centred by their mean.
-class SdpaAttention : public hooks::AttentionOp {
+/// With moments and without a gradient: kernels::attention_statistics. With a gradient: the tiles of
+/// kernels::training_attention_moments() in float32 on the CPU, else blocks of queries. There a later token may change
+/// the last digits of earlier positions (in the tiles of their gradients), because values are centred by their mean.
+class UsualAttention : public hooks::AttentionOp {
  public:
   at::Tensor run(std::int64_t layer, const hooks::Qkv& qkv, const kernels::AttentionOptions& options) override;
   hooks::ObservedAttention run_with_moments(std::int64_t layer, const hooks::Qkv& qkv,

@@ -130,7 +130,7 @@ hooks::Stream Decoder::forward(const hooks::Tokens& tokens, const hooks::Forward
 
 std::vector<hooks::Stream> Decoder::forward_all(std::span<const hooks::ForwardRequest> requests) {
   std::int64_t last = 0;
-  SdpaAttention fused;  // for requests that bring no operation
+  UsualAttention fused;  // for requests that bring no operation
   std::vector<Pass> passes;
   for (const hooks::ForwardRequest& request : requests) {
     check_request(request);

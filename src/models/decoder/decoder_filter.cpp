@@ -162,7 +162,7 @@ at::Tensor Decoder::followed_values(const Layer& weights, std::int64_t layer, co
   filter.begin();
   const at::Tensor plain = weighted_values(weights.rest.sink_logit, layer, qkv, pass);
   const at::Tensor estimate = pass.at(layer, "attn.hook_z", plain.transpose(1, 2));
-  SdpaAttention moments;
+  UsualAttention moments;
   const hooks::ObservedAttention found = moments.run_with_moments(layer, qkv, attention_options(layer, pass), {});
   filter.update({as_rows(estimate).flatten(1), rows_of_heads(found.n_eff), rows_of_heads(found.residual).flatten(1)});
   return estimate;
