@@ -281,7 +281,7 @@ class BackwardPass {
   Gradients run() {
     const std::int64_t kv_heads = shape_.batch * shape_.kv_heads, width = shape_.width(), wide = value_width();
     const WorkerMemory memory(2 * part_rows_ * (width + wide) + 2 * padded<float>(part_rows_) +
-                              block_queries * (3 * width + 2 * wide) + 4 * block_queries);
+                              block_queries * (3 * width + 3 * wide) + 4 * block_queries);
     // The first part of the keys is seen by the most queries, so it comes first.
     run_tasks(kv_heads * parts_, [&](std::int64_t worker, std::int64_t task) {
       run_part(Buffers(memory.of(worker)), task % kv_heads, task / kv_heads);
@@ -386,8 +386,9 @@ class BackwardPass {
 
   /// [g_e - 2 g_S e | g_S] of a block of queries; delta, the mean of a_j with the weights p_j; -2 g_n n_eff^2. What
   /// lies after `count` queries becomes 0.
-  void extend_gradients(std::int64_t batch, std::int64_t head, std::int64_t first, std::int64_t count, float* gradients,
-                        float* deltas, float* of_squares) const {
+  /// @param means  [block_queries, 2 head_dim], for its own use
+  void extend_gradients(std::int64_t batch, std::int64_t head, std::int64_t first, std::int64_t count, float* means,
+                        float* gradients, float* deltas, float* of_squares) const {
     const std::int64_t dims = shape_.dims, wide = value_width();
     const float* const mean = centre(batch, head / shape_.group());
     const auto residuals = rows_to_read(attended_.residual), of_residuals = rows_to_read(upstream_.residual);
@@ -400,17 +401,22 @@ class BackwardPass {
       const float* const residual = residuals.row(batch, head, first + query);
       const float* const of_residual = of_residuals.row(batch, head, first + query);
       float* const extended = gradients + query * wide;
-      double delta = 0;
+      float* const of_values = means + query * 2 * dims;  // the means of [u | u^2]
       for (std::int64_t i = 0; i < dims; ++i) {
         const float estimate = output[i] - mean[i];
         extended[i] = gradient[i] - 2 * of_residual[i] * estimate;
         extended[dims + i] = of_residual[i];
-        delta += extended[i] * estimate + of_residual[i] * (residual[i] + estimate * estimate);
+        of_values[i] = estimate;
+        of_values[dims + i] = residual[i] + estimate * estimate;
       }
-      const std::int64_t place = (batch * shape_.heads + head) * shape_.queries + first + query;
-      const float n_eff = attended_.n_eff.const_data_ptr<float>()[place];
-      of_squares[query] = -2 * upstream_.n_eff.const_data_ptr<float>()[place] * n_eff * n_eff;
-      deltas[query] = static_cast<float>(delta + of_squares[query] / n_eff);
+    }
+    training_tiles().row_products(gradients, means, 2 * dims, count, 2 * dims, deltas);
+    const std::int64_t place = (batch * shape_.heads + head) * shape_.queries + first;
+    const float* const n_effs = attended_.n_eff.const_data_ptr<float>() + place;
+    const float* const of_n_effs = upstream_.n_eff.const_data_ptr<float>() + place;
+    for (std::int64_t query = 0; query < count; ++query) {
+      of_squares[query] = -2 * of_n_effs[query] * n_effs[query] * n_effs[query];
+      deltas[query] += of_squares[query] / n_effs[query];
     }
   }
 
@@ -430,7 +436,7 @@ class BackwardPass {
     float* const of_squares = buffers.take(block_queries);
     tiles.pack(queries_.row(batch, head, first), queries_.stride, count, dims, block_queries, queries);
     if (call_.moments) {
-      extend_gradients(batch, head, first, count, gradients, deltas, of_squares);
+      extend_gradients(batch, head, first, count, buffers.take(block_queries * wide), gradients, deltas, of_squares);
     } else {
       tiles.pack(gradients_.row(batch, head, first), gradients_.stride, count, dims, block_queries, gradients);
       tiles.row_products(gradients, outputs_.row(batch, head, first), outputs_.stride, count, dims, deltas);
