@@ -11,6 +11,7 @@
 #include "kernels/linear/product_kernel.h"
 #include "models/checkpoint/read_config.h"
 #include "models/checkpoint/torch_dtype.h"
+#include "recommend/recommender_files.h"
 #include "runfile/process_group.h"
 #include "sweep/moments.h"
 #include "sweep/run_sweep.h"
@@ -95,6 +96,9 @@ ChosenEstimator estimator_of(const SweepArguments& arguments) {
 sweep::SweepOptions options_of(const SweepArguments& arguments, const GlobalOptions& global) {
   sweep::SweepOptions options;
   options.model = formats::locate_checkpoint(arguments.model);
+  CHECK(!recommend::is_recommender(options.model),
+        "{}: is a recommender; a sweep needs a language model, and gainlens capture shows what a recommender computes",
+        printable(arguments.model));
   options.source = arguments.text.source();
   options.out = arguments.out;
   if (arguments.lengths) options.lengths = parse_counts(*arguments.lengths, "--lengths", sweep::least_length);

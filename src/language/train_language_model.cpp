@@ -264,7 +264,14 @@ LanguageModelOutcome train_language_model(const LanguageModelRequest& request) {
   const training::TrainingFolder folder(out / "training", asked, request_rules());
   write_file_atomically(folder.path() / "tokenizer.model", tokenizer_model);
   write_tokenizer(tokenizer_model, out);
-  outcome.training = training::train(task, folder, trainer_options(recipe, request));
+  training::TrainerOptions options = trainer_options(recipe, request);
+  bool warned = false;
+  options.evaluated = [&](const training::Evaluation& point) {
+    const std::string warning = task.filter().warning();
+    if (!warning.empty() && !warned) tell_note("step {}: {}", point.step, warning);
+    warned = warned || !warning.empty();
+  };
+  outcome.training = training::train(task, folder, options);
   runfile::prove_kept(task.kept(), kept_files(out),
                       {fmt::format("the best step, {},", outcome.training.best_step), "the training state",
                        fmt::format("delete {} to train again", printable(folder.state_file().string()))});

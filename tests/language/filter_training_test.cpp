@@ -7,6 +7,7 @@
 #include "models/checkpoint/checkpoint.h"
 #include "models/checkpoint/initial_weights.h"
 #include "models/decoder/filter_config.h"
+#include "support/recording_listener.h"
 #include "support/shared_data.h"
 #include "tokenizers/tokenizer.h"
 
@@ -218,6 +219,19 @@ TEST(FilterTraining, LeavesACheckpointThatPredictsItsText) {
   other.filter->prior_strength = 2;
   EXPECT_THAT([&] { train_language_model(other); },
               ThrowsMessage<InvalidArgument>(HasSubstr("/filter/prior_strength is 1.0 in the stored request")));
+}
+
+TEST(FilterTraining, PrecisionsAtTheirBoundAreToldOnce) {
+  const TemporaryFolder folder;
+  LanguageModelRequest request = request_in(folder, plain_recipe());
+  request.filter->most_precision = 0.01;
+  request.filter->warm_up = 0;
+  const gainlens::testing::RecordingListener listener;
+  train_language_model(request);
+  std::int64_t told = 0;
+  for (const std::string& notice : listener.notices())
+    told += notice.find("are at the bound --most-precision") != std::string::npos ? 1 : 0;
+  EXPECT_EQ(told, 1);
 }
 
 TEST(FilterTraining, ARefusedFilterTouchesNothing) {
