@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "kernels/attention_testing.h"
+#include "kernels/training_testing.h"
 #include "kernels/vector_targets.h"
 
 #include <ATen/Parallel.h>
@@ -19,22 +20,14 @@
 namespace gainlens::kernels {
 namespace {
 
+using testing::Call;
 using testing::for_each_instruction_set;
 using ::testing::HasSubstr;
+using testing::name;
 using testing::same_bits;
+using testing::scale_of;
 using testing::seeded_normal;
 using ::testing::ThrowsMessage;
-
-struct Call {
-  std::int64_t batch, heads, kv_heads, length, dims;
-  bool causal = true;
-  double size = 1;  ///< of queries and keys; scores have the size size^2
-};
-
-std::string name(const Call& call) {
-  return fmt::format("batch {}, {}/{} heads, {} positions, {} dimensions, {}", call.batch, call.heads, call.kv_heads,
-                     call.length, call.dims, call.causal ? "causal" : "all keys");
-}
 
 struct Results {
   at::Tensor output, query, key, value;  ///< the last three are gradients
@@ -50,10 +43,6 @@ Inputs inputs_of(const Call& call, int seed) {
   };
   return {normal(call.heads, 0) * call.size, normal(call.kv_heads, 1) * call.size, normal(call.kv_heads, 2),
           normal(call.heads, 3)};
-}
-
-double scale_of(const Call& call) {
-  return 1 / std::sqrt(static_cast<double>(call.dims));
 }
 
 /// softmax(scale Q K^T) V with all weights in memory.

@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "kernels/attention_testing.h"
 #include "kernels/gradient/training_attention.h"
+#include "kernels/training_testing.h"
 #include "kernels/vector_targets.h"
 
 #include <ATen/Parallel.h>
@@ -19,23 +20,14 @@
 namespace gainlens::kernels {
 namespace {
 
+using testing::Call;
 using testing::for_each_instruction_set;
 using ::testing::HasSubstr;
+using testing::name;
 using testing::same_bits;
+using testing::scale_of;
 using testing::seeded_normal;
 using ::testing::ThrowsMessage;
-
-struct Call {
-  std::int64_t batch, heads, kv_heads, length, dims;
-  bool causal = true;
-  double slope = -0.05;  ///< of the distance
-  double offset = 0;     ///< added to every value
-};
-
-std::string name(const Call& call) {
-  return fmt::format("batch {}, {}/{} heads, {} positions, {} dimensions, {}", call.batch, call.heads, call.kv_heads,
-                     call.length, call.dims, call.causal ? "causal" : "all keys");
-}
 
 /// Query, key, value, key bias, slope; then the gradients of output, n_eff and S.
 struct Inputs {
@@ -50,10 +42,6 @@ Inputs inputs_of(const Call& call, int seed) {
        normal({b, call.kv_heads, n, d}, 2) + call.offset, normal({b, n}, 3) * 2, at::full({1}, call.slope, at::kFloat)},
       {normal({b, call.heads, n, d}, 4), normal({b, call.heads, n}, 5) / static_cast<double>(n),
        normal({b, call.heads, n, d}, 6)}};
-}
-
-double scale_of(const Call& call) {
-  return 1 / std::sqrt(static_cast<double>(call.dims));
 }
 
 TrainedMoments textbook(const Call& call, const std::vector<at::Tensor>& in) {
@@ -178,7 +166,7 @@ TEST(TrainingMoments, EqualValuesHaveNoResidualAndOneKeyHasOne) {
 
 TEST(TrainingMoments, ResidualsDoNotCancel) {
   // Values far from 0: a difference of sums of squares would lose 1e8 times the rounding error.
-  const Call call{1, 2, 1, 257, 16, true, -0.05, 1e4};
+  const Call call{1, 2, 1, 257, 16, true, 1, -0.05, 1e4};
   const Inputs in = inputs_of(call, 81);
   const auto found = ours(call, in), wanted = exact(call, in);
   EXPECT_LT(((found[2].to(at::kDouble) - wanted[2]).abs().max() / wanted[2].max()).item<double>(), 1e-3);
