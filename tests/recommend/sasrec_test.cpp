@@ -1,25 +1,23 @@
 #include "recommend/sasrec.h"
 
-#include "core/error.h"
-#include "formats/tensor_file.h"
-#include "models/checkpoint/tensor_values.h"
+#include "core/json.h"
 #include "models/decoder/attention_ops.h"
-#include "recommend/stored_sasrec.h"
+#include "recommend/sasrec_goldens.h"
+#include "support/file_bytes.h"
 #include "support/refusal.h"
 #include "support/shared_data.h"
-#include "support/text_file.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cstring>
-#include <filesystem>
+#include <cstddef>
+#include <cstdint>
 #include <map>
-#include <ostream>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gainlens::recommend {
@@ -28,170 +26,6 @@ namespace {
 using gainlens::testing::refusal_of;
 using gainlens::testing::TemporaryFolder;
 using ::testing::HasSubstr;
-
-/// What an independent PyTorch implementation computes in float64; see tests/golden/make_sasrec_golden.py.
-struct Golden {
-  StoredSasRec checkpoint;
-  std::map<std::string, at::Tensor> expected;
-  std::vector<std::vector<data::ItemId>> sequences;
-
-  std::vector<std::span<const data::ItemId>> spans() const { return {sequences.begin(), sequences.end()}; }
-};
-
-Golden read_golden(const std::string& name) {
-  const std::filesystem::path folder = std::filesystem::path(GAINLENS_SOURCE_DIR) / "tests/golden/recommend" / name;
-  Golden golden{load_sasrec(folder), {}, {}};
-  const formats::TensorFile file = formats::TensorFile::open(folder / "golden.safetensors");
-  for (const auto& [key, entry] : file.entries()) {
-    if (entry.dtype == formats::DType::i64) {
-      at::Tensor values = at::empty(entry.shape, at::kLong);
-      std::memcpy(values.mutable_data_ptr(), entry.bytes.data(), entry.bytes.size());
-      golden.expected[key] = values;
-    } else {
-      golden.expected[key] = models::read_values(entry, at::kDouble, name);
-    }
-  }
-  const at::Tensor lengths = golden.expected.at("sequence_lengths"), items = golden.expected.at("sequences");
-  std::int64_t begin = 0;
-  for (std::int64_t i = 0; i < lengths.size(0); ++i) {
-    auto& sequence = golden.sequences.emplace_back();
-    for (std::int64_t j = 0; j < lengths[i].item<std::int64_t>(); ++j)
-      sequence.push_back(static_cast<data::ItemId>(items[begin++].item<std::int64_t>()));
-  }
-  return golden;
-}
-
-SasRecWeights converted(const SasRecConfig& config, SasRecWeights weights, const at::TensorOptions& options) {
-  for (const SasRecSlot& slot : sasrec_slots(config, weights))
-    *slot.tensor = slot.tensor->detach().to(options).clone().requires_grad_(slot.role != WeightRole::constant);
-  return weights;
-}
-
-double relative(const at::Tensor& found, const at::Tensor& expected, double floor = 0) {
-  const double scale = std::max(expected.abs().max().item<double>(), floor);
-  return (found.detach().to(at::kDouble) - expected).abs().max().item<double>() / scale;
-}
-
-/// Largest relative errors. Precisions are reciprocals of variances, which can be small beside the squares of values.
-struct Precision {
-  at::ScalarType type;
-  double forward, precision, gradient;
-};
-
-void PrintTo(const Precision& precision, std::ostream* stream) {
-  *stream << c10::toString(precision.type);
-}
-
-class SasRecGolden : public ::testing::TestWithParam<std::tuple<std::string, Precision>> {};
-
-/// Those of all arms.
-std::vector<std::string> golden_names() {
-  std::vector<std::string> names;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(std::filesystem::path(GAINLENS_SOURCE_DIR) / "tests/golden/recommend")) {
-    if (std::filesystem::exists(entry.path() / "golden.safetensors")) names.push_back(entry.path().filename());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-/// What the filter does in each layer, against the reference.
-class ObservedFilter {
- public:
-  ObservedFilter() {
-    hooks_.observe(hooks::Glob("*"), [this](const hooks::Site& site, const at::Tensor& tensor) {
-      seen_[site.name] = tensor.detach().flatten(0, 1).flatten(1).clone();
-    });
-  }
-  const hooks::Hooks& hooks() const { return hooks_; }
-
-  void expect(const Golden& golden, double tolerance) const {
-    const SasRecConfig& config = golden.checkpoint.config;
-    if (!config.has_gain()) {
-      EXPECT_FALSE(seen_.contains("blocks.0.hook_precision"));
-      return;
-    }
-    const auto strength = golden.checkpoint.weights.precision.strength.item<double>();
-    for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-      const auto expect_equal = [&](const at::Tensor& found, const char* name) {
-        EXPECT_LT(relative(found, golden.expected.at(fmt::format("{}.{}", name, layer))), tolerance) << layer;
-      };
-      const auto seen = [&](std::string_view site) { return seen_.at(hooks::block_site(layer, site).name); };
-      expect_equal(seen("hook_precision"), "precision");
-      expect_equal(seen("attn.hook_observation_precision"), "observation_precision");
-      expect_equal(1 + strength * (seen("attn.hook_gain") - 1), "gain");
-    }
-  }
-
- private:
-  hooks::Hooks hooks_;
-  std::map<std::string, at::Tensor> seen_;
-};
-
-TEST_P(SasRecGolden, StreamScoresLossAndGradientsAreThoseOfTheReference) {
-  const auto& [name, precision] = GetParam();
-  Golden golden = read_golden(name);
-  const SasRecConfig& config = golden.checkpoint.config;
-  const SasRec model(config, converted(config, golden.checkpoint.weights, precision.type));
-  const PackedSequences packed = pack(golden.spans(), config);
-  const ObservedFilter observed;
-  const at::Tensor hidden = model.run(packed, {.training = true}, observed.hooks());
-  EXPECT_LT(relative(hidden, golden.expected.at("hidden")), precision.forward);
-  observed.expect(golden, precision.precision);
-  const bool running = golden.expected.contains("evaluation_hidden");
-  EXPECT_EQ(running, config.armed_filter().has_running_jacobian());
-  const at::Tensor evaluated = golden.expected.at(running ? "evaluation_hidden" : "hidden");
-  EXPECT_LT(relative(model.run(packed), evaluated), precision.forward);
-  const at::Tensor scores = at::mm(hidden.index_select(0, packed.last_rows()), model.head().t());
-  EXPECT_LT(relative(scores, golden.expected.at("scores")), precision.forward);
-
-  std::vector<std::span<const data::ItemId>> inputs;
-  std::vector<std::int64_t> targets;
-  for (const auto& sequence : golden.sequences) {
-    if (sequence.size() < 2) continue;
-    inputs.emplace_back(sequence.data(), sequence.size() - 1);
-    const std::size_t first =
-        sequence.size() - std::min(inputs.back().size(), static_cast<std::size_t>(config.positions));
-    targets.insert(targets.end(), sequence.begin() + static_cast<std::ptrdiff_t>(first), sequence.end());
-  }
-  const at::Tensor loss =
-      model.mean_loss(model.run(pack(inputs, config), {.training = true}), at::tensor(targets, at::kLong));
-  EXPECT_LT(relative(loss, golden.expected.at("loss")[0]), precision.forward);
-  loss.backward();
-  SasRecWeights weights = model.weights();
-  for (const SasRecSlot& slot : sasrec_slots(config, weights)) {
-    if (slot.role == WeightRole::constant) continue;
-    const at::Tensor expected = golden.expected.at("gradient." + slot.name), found = slot.tensor->grad();
-    // What nothing reads has no gradient, and 0 in the reference.
-    if (!found.defined()) {
-      EXPECT_EQ(expected.abs().max().item<double>(), 0) << slot.name;
-      continue;
-    }
-    // The gradient of a key's bias is 0: all keys of a query get the same addition.
-    EXPECT_LT(relative(found, expected, 1e-3), precision.gradient) << slot.name;
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(All, SasRecGolden,
-                         ::testing::Combine(::testing::ValuesIn(golden_names()),
-                                            ::testing::Values(Precision{at::kFloat, 2e-6, 1e-4, 6e-5},
-                                                              Precision{at::kDouble, 1e-12, 1e-11, 1e-11})),
-                         [](const auto& info) {
-                           std::string name = std::get<0>(info.param);
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name + (std::get<1>(info.param).type == at::kFloat ? "_float32" : "_float64");
-                         });
-
-/// A step with dropout.
-RunOptions noisy(std::uint64_t key, std::int64_t first_row) {
-  return {.noise = {0.5, 0.5, key, first_row}};
-}
-
-/// A model of the goldens in float32.
-SasRec model_of(const std::string& name) {
-  Golden golden = read_golden(name);
-  return SasRec(golden.checkpoint.config, converted(golden.checkpoint.config, golden.checkpoint.weights, at::kFloat));
-}
 
 TEST(SasRecForward, OfABatchIsThatOfPackedSequences) {
   for (const char* name : {"sasrec-pre-end", "sasrec-pre-start", "sasrec-post-end"}) {
@@ -296,94 +130,6 @@ TEST(SasRecForward, FillsTheSumsOfTheStretchOfATrainingStep) {
     }
   }
   EXPECT_GT(layers, 0);
-}
-
-/// Sites of packed histories.
-std::vector<hooks::Site> packed_sites(const SasRec& model) {
-  std::vector<hooks::Site> sites;
-  for (const hooks::SiteShape& site : model.sites()) {
-    if (!site.on_request) sites.push_back(site.site);
-  }
-  return sites;
-}
-
-TEST(SasRecHooks, ObservingAnySiteChangesNoBit) {
-  std::int64_t combinations = 0;
-  for (const std::string& name : golden_names()) {
-    SCOPED_TRACE(name);
-    Golden golden = read_golden(name);
-    const SasRecConfig& config = golden.checkpoint.config;
-    const PackedSequences packed = pack(golden.spans(), config);
-    for (const bool training : {true, false}) {
-      // The stream, the gradients and the sums of the stretch.
-      const auto results = [&](const hooks::Hooks& hooks) {
-        const SasRec model(config, converted(config, golden.checkpoint.weights, at::kFloat));
-        std::vector<at::Tensor> found;
-        RunOptions options = noisy(7, 0);
-        options.training = training;
-        options.stretch_sums = training ? &found : nullptr;
-        const at::Tensor hidden = model.run(packed, options, hooks);
-        hidden.square().sum().backward();
-        found.push_back(hidden.detach());
-        SasRecWeights weights = model.weights();
-        for (const SasRecSlot& slot : sasrec_slots(config, weights))
-          found.push_back(slot.tensor->grad().defined() ? slot.tensor->grad() : at::zeros({1}));
-        return found;
-      };
-      const std::vector<at::Tensor> alone = results({});
-      for (const hooks::Site& site : packed_sites(model_of(name))) {
-        std::int64_t seen = 0;
-        hooks::Hooks observers;
-        observers.observe(hooks::Glob(site.name), [&](const hooks::Site&, const at::Tensor&) { ++seen; });
-        const std::vector<at::Tensor> observed = results(observers);
-        EXPECT_EQ(seen, 1) << site.name;
-        ASSERT_EQ(alone.size(), observed.size());
-        for (std::size_t i = 0; i < alone.size(); ++i) ASSERT_TRUE(at::equal(alone[i], observed[i])) << site.name;
-        ++combinations;
-      }
-    }
-  }
-  RecordProperty("combinations", static_cast<int>(combinations));
-  EXPECT_GT(combinations, 500);
-}
-
-TEST(SasRecHooks, AnInterventionActsInTrainingToo) {
-  Golden golden = read_golden("filter-bft-paper");
-  const SasRec model = model_of("filter-bft-paper");
-  const PackedSequences packed = pack(golden.spans(), model.config());
-  const at::NoGradGuard no_gradients;
-  for (const hooks::Site& site : packed_sites(model)) {
-    hooks::Hooks changed;
-    changed.replace(hooks::Glob(site.name), [](const hooks::Site&, const at::Tensor& x) {
-      return x * 0.5 + 0.1 * (1 + at::arange(x.size(-1)));
-    });
-    const RunOptions options{.training = true};
-    EXPECT_FALSE(at::allclose(model.run(packed, options, changed), model.run(packed, options))) << site.name;
-  }
-  hooks::Hooks none;
-  none.replace(hooks::Glob("*.hook_gain"), [](const hooks::Site&, const at::Tensor& x) { return at::zeros_like(x); });
-  none.replace(hooks::Glob("*.hook_mlp_out"),
-               [](const hooks::Site&, const at::Tensor& x) { return at::zeros_like(x); });
-  at::Tensor first, last;
-  none.observe(hooks::Glob("blocks.0.hook_resid_pre"), [&](const auto&, const at::Tensor& x) { first = x; });
-  none.observe(hooks::Glob("blocks.1.hook_resid_post"), [&](const auto&, const at::Tensor& x) { last = x; });
-  model.run(packed, {.training = true}, none);
-  EXPECT_TRUE(at::equal(first, last));  // without gain and MLP nothing is added to the stream
-}
-
-TEST(SasRecHooks, WhatCannotActIsAnError) {
-  Golden golden = read_golden("filter-bft-paper");
-  SasRec model = model_of("filter-bft-paper");
-  const PackedSequences packed = pack(golden.spans(), model.config());
-  const auto same = [](const hooks::Site&, const at::Tensor& x) { return x; };
-  hooks::Hooks pattern, gain;
-  pattern.replace(hooks::Glob("blocks.0.attn.hook_pattern"), same);
-  gain.replace(hooks::Glob("blocks.1.attn.hook_gain"), same);
-  EXPECT_THAT(refusal_of([&] { model.run(packed, {}, pattern); }),
-              HasSubstr("hook blocks.0.attn.hook_pattern: does not exist for packed histories"));
-  model.initial_precision_weights().strength.fill_(0);
-  EXPECT_THAT(refusal_of([&] { model.run(packed, {}, gain); }),
-              HasSubstr("hook blocks.1.attn.hook_gain: the filter is not in force"));
 }
 
 TEST(SasRecFilter, WithAGainOfOneAndEqualPrecisionsIsThePlainLayer) {

@@ -1,0 +1,61 @@
+#include "core/json.h"
+#include "recommend/settings.h"
+#include "recommend/small_data.h"
+#include "recommend/small_training.h"
+#include "recommend/training_memory.h"
+#include "support/refusal.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+namespace gainlens::recommend {
+namespace {
+
+using gainlens::testing::refusal_of;
+using ::testing::HasSubstr;
+
+TEST(RecommendSettings, AreReadAsTheyAreWritten) {
+  const Settings settings = small();
+  const Json document = Json(to_json(settings));
+  EXPECT_EQ(document.size(), knobs().size());
+  EXPECT_EQ(Json(to_json(settings_of(document, "again"))), document);
+  EXPECT_EQ(document["width"], 16);
+  EXPECT_EQ(document["loss"], "full");
+  const auto refusal = [](const Json& changes) { return refusal_of([&] { settings_of(changes, "f.json"); }); };
+  EXPECT_THAT(refusal({{"droput", 0.1}}), HasSubstr("f.json: 'droput' is not a known key; did you mean 'dropout'"));
+  EXPECT_THAT(refusal({{"dropout", 1}}), HasSubstr("must be at least 0 and below 1"));
+  EXPECT_THAT(refusal({{"dropout", "much"}}), HasSubstr("must be a number"));
+  EXPECT_THAT(refusal({{"epochs", 0}}), HasSubstr("must be at least 1"));
+  EXPECT_THAT(refusal({{"epochs", 1.5}}), HasSubstr("must be a whole number"));
+  EXPECT_THAT(refusal({{"loss", "ful"}}), HasSubstr("must be full or sampled"));
+  EXPECT_THAT(refusal({{"embedding_norm", 1}}), HasSubstr("must be true or false"));
+  EXPECT_THAT(refusal({{"heads", 3}}), HasSubstr("must divide"));
+  EXPECT_THAT(refusal(3), HasSubstr("must be an object"));
+  EXPECT_THAT(refusal_of([] { preset("papers"); }), HasSubstr("did you mean 'paper'"));
+  EXPECT_THAT(refusal({{"estimator", "sandwich"}, {"initial_precision", "em"}}), HasSubstr("with a likelihood"));
+  const Settings tuned = settings_of(preset("beauty-tuned"), "preset");
+  EXPECT_EQ(tuned.filter.initial_precision, bft::InitialPrecision::count);
+  EXPECT_EQ(tuned.filter.most_precision, 20);
+  EXPECT_EQ(tuned.epochs, 300);
+}
+
+TEST(TrainingMemory, GrowsWithTheBatchAndRefusesWhatDoesNotFit) {
+  const data::LeaveOneOut split = ring_of(2000, 23);
+  Settings settings = small();
+  const std::uint64_t one = training_memory(settings, split);
+  settings.batch = 1000;
+  const std::uint64_t many = training_memory(settings, split);
+  EXPECT_GT(many, one);
+  settings.batch = 2000000;  // there are only 2,000 users
+  EXPECT_LT(training_memory(settings, split), 3 * many);
+  check_memory(settings, split, 2);
+  settings.model["width"] = 16384;
+  settings.model["inner_width"] = 262144;
+  settings.model["layers"] = 1000;
+  EXPECT_THAT(refusal_of([&] { check_memory(settings, split, 2); }), HasSubstr("no batch fits"));
+}
+
+}  // namespace
+}  // namespace gainlens::recommend

@@ -1,0 +1,44 @@
+#pragma once
+
+#include "recommend/settings.h"
+#include "recommend/train_recommend.h"
+
+#include <filesystem>
+
+namespace gainlens::recommend {
+
+/// Settings that train in a moment.
+inline Settings small() {
+  return settings_of({{"width", 16},
+                      {"inner_width", 32},
+                      {"positions", 8},
+                      {"batch", 16},
+                      {"epochs", 6},
+                      {"dropout", 0.1},
+                      {"attention_dropout", 0.1},
+                      {"learning_rate", 0.01},
+                      {"save_every", 2},
+                      {"warm_up", 1}},
+                     "test");
+}
+
+/// A run of two seeds, 3 and 4, with 6 epochs of these settings. Its data has the name "ring".
+inline RecommendRequest request_in(const std::filesystem::path& out) {
+  RecommendRequest request;
+  request.data_name = "ring";
+  request.settings = small();
+  request.seeds = 2;
+  request.seed = 3;
+  request.out = out;
+  request.quiet = true;
+  return request;
+}
+
+/// The same with seed 3 alone.
+inline RecommendRequest one_seed_in(const std::filesystem::path& out) {
+  RecommendRequest request = request_in(out);
+  request.seeds = 1;
+  return request;
+}
+
+}  // namespace gainlens::recommend
