@@ -151,8 +151,8 @@ void report_recommender(const ReportArguments& arguments, const GlobalOptions& g
   const fs::path out = folder_to_write(arguments), path = arguments.runs.front();
   analyses::RecommenderOptions options;
   options.resampling.seed = options.resamples.seed = global.seed;
-  CHECK(arguments.paper.value_or("none") != "", "--paper: needs the name of a data set, since {} is a recommender run",
-        printable(path.string()));
+  CHECK(!arguments.paper || !arguments.paper->empty(),
+        "--paper: needs the name of a data set, since {} is a recommender run", printable(path.string()));
   if (arguments.paper) options.paper = analyses::parse_paper_data_set(*arguments.paper);
   const auto run = given_recommend_run(path);
   const Json preset = Json(recommend::to_json(recommend::settings_of(recommend::preset("paper"), "--preset")));

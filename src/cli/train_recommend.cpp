@@ -9,6 +9,7 @@
 #include "core/console.h"
 #include "core/counted.h"
 #include "core/json.h"
+#include "core/knobs.h"
 #include "core/ranking_metrics.h"
 #include "recommend/arm.h"
 #include "runfile/process_group.h"
@@ -21,6 +22,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,9 +59,10 @@ recommend::Settings settings_of(const TrainRecommendArguments& arguments) {
           printable(knobs["jacobian"], 60));
     knobs["jacobian"] = "none";
   }
+  const std::span<const Knob<recommend::Settings>> known = recommend::knobs(backbone);
   for (const auto& [key, text] : knobs) {
     if (text.empty()) continue;
-    CHECK(std::ranges::any_of(recommend::knobs(backbone), [&](const auto& knob) { return knob.key == key; }),
+    CHECK(std::ranges::find(known, key, &Knob<recommend::Settings>::key) != known.end(),
           "{}: backbone {} has no such setting", knob_option(key), backbone.name);
     const Json change = {{key, knob_value(text)}};
     recommend::check_settings(change, knob_option(key), backbone);

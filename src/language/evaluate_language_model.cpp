@@ -59,7 +59,8 @@ LanguageModelLoss evaluate_language_model(hooks::HookedModel& model, std::span<c
   result.loss = sum / static_cast<double>(result.predicted);
   // The loss is a ratio of two sums over chunks. Source: Cochran, Sampling Techniques, section 2.11.
   double squares = 0;
-  for (const auto& [loss, tokens] : chunks) squares += tokens * tokens * (loss - result.loss) * (loss - result.loss);
+  for (const auto& [loss, predicted] : chunks)
+    squares += predicted * predicted * (loss - result.loss) * (loss - result.loss);
   const auto count = static_cast<double>(chunks.size());
   result.standard_error = chunks.size() < 2
                               ? std::numeric_limits<double>::quiet_NaN()

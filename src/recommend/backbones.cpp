@@ -4,6 +4,7 @@
 #include "recommend/backbone.h"
 #include "recommend/sasrec_backbone.h"
 
+#include <ATen/ATen.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>

@@ -583,16 +583,15 @@ at::Tensor training_attention(const at::Tensor& query, const at::Tensor& key, co
 TrainedMoments training_attention_moments(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                                           double scale, bool causal, const ScoreBiases& biases) {
   const auto [queries, keys, values] = checked_inputs(query, key, value);
-  const auto or_empty = [&](const at::Tensor& x) {
-    return x.defined() ? x.contiguous() : at::empty({0}, queries.options());
-  };
+  const at::Tensor none = at::empty({0}, queries.options());
+  const auto or_none = [&none](const at::Tensor& x) { return x.defined() ? x.contiguous() : none; };
   CHECK(!biases.key.defined() || (biases.key.sizes() == at::IntArrayRef({keys.size(0), keys.size(2)}) &&
                                   biases.key.scalar_type() == at::kFloat),
         "training_attention: the key bias must be float32 [batch, key]");
   CHECK(!biases.distance_slope.defined() || biases.distance_slope.numel() == 1,
         "training_attention: the distance slope must be one number");
   const variable_list found =
-      AttentionFunction::apply(queries, keys, values, or_empty(biases.key), or_empty(biases.distance_slope).view(-1),
+      AttentionFunction::apply(queries, keys, values, or_none(biases.key), or_none(biases.distance_slope).view(-1),
                                scale, causal, /*moments=*/true);
   return {found[0], found[1], found[2]};
 }
