@@ -32,7 +32,7 @@ std::vector<float> values(const at::Tensor& tensor) {
   return {flat.const_data_ptr<float>(), flat.const_data_ptr<float>() + flat.numel()};
 }
 
-at::Tensor counting(std::vector<std::int64_t> shape) {
+at::Tensor counting(const std::vector<std::int64_t>& shape) {
   std::int64_t count = 1;
   for (const std::int64_t size : shape) count *= size;
   return at::arange(count, at::kFloat).view(shape);
