@@ -82,7 +82,9 @@ void read_request(const fs::path& file, LanguageTraining& training) {
       training.steps = checked_add(training.steps, stage.at("steps").get<std::int64_t>(), "steps");
     training.may_stop = recipe.value("patience", std::int64_t{0}) > 0;
     training.vocabulary = recipe.at("tokenizer").at("vocabulary").get<std::int64_t>();
-    training.filtered = request.contains("filter");
+    // As trainings write it: bft has a filter and no arm, a control has both, plain has neither.
+    training.filtered = request.contains("filter") && !request.contains("arm");
+    training.arm = training.filtered ? "bft" : request.value("arm", training.arm);
   } catch (const Json::exception&) {
     throw_invalid("{}: is not the request of a training of a language model", printable(file.string()));
   }
@@ -127,8 +129,12 @@ CheckOutcome held_out(const LanguageTraining& training) {
           "train on more text, with fewer steps or a smaller model"};
 }
 
+std::string without_filter(const LanguageTraining& training) {
+  return fmt::format("the arm {} has no filter to check", printable(training.arm, 60));
+}
+
 CheckOutcome filter(const LanguageTraining& training) {
-  if (!training.filtered) return satisfactory("the model has no filter");
+  if (!training.filtered) return satisfactory(without_filter(training));
   if (std::ranges::any_of(training.gain, [](double gain) { return std::isfinite(gain); }))
     return satisfactory("the filter is in force");
   return {"the filter was never in force: it warms up longer than the training lasts",
@@ -136,7 +142,7 @@ CheckOutcome filter(const LanguageTraining& training) {
 }
 
 CheckOutcome bounds(const LanguageTraining& training) {
-  if (!training.filtered) return satisfactory("the model has no filter");
+  if (!training.filtered) return satisfactory(without_filter(training));
   std::vector<std::size_t> layers;
   for (std::size_t layer = 0; layer < training.share_at_most.size(); ++layer) {
     if (training.share_at_most[layer] >= nearly_all) layers.push_back(layer);

@@ -29,7 +29,8 @@ struct LanguageTraining {
   std::vector<std::int64_t> step;     ///< [evaluation] steps done
   std::vector<double> loss;           ///< [evaluation] of training since the last one
   std::vector<double> held_out;       ///< [evaluation]
-  bool filtered = false;              ///< the model has a Bayesian filter
+  std::string arm = "plain";          ///< what was trained: docs/bft.md
+  bool filtered = false;              ///< the model has a Bayesian filter: the arm is bft. A control has a part of it
   std::vector<double> gain;           ///< [layer] K at the last evaluation; NaN while the filter warms up
   std::vector<double> share_at_most;  ///< [layer] share of lambda_obs at its bound, likewise
 };

@@ -283,8 +283,10 @@ class LanguageChecks : public ::testing::Test {
     std::filesystem::create_directories(folder_.path() / "training");
     std::ofstream(folder_.path() / "training" / name) << text;
   }
-  void write_good(bool filtered) {
-    write("request.json", std::string(R"({"kind": "train language-model", )") + (filtered ? R"("filter": {}, )" : "") +
+  void write_good(bool filtered) { write_good_arm(filtered ? R"("filter": {}, )" : ""); }
+  /// @param keys  of the request, by which its arm is known
+  void write_good_arm(const std::string& keys) {
+    write("request.json", R"({"kind": "train language-model", )" + keys +
                               R"("recipe": {"stages": [{"context": 8, "steps": 20}, {"context": 16, "steps": 10}],
                                             "tokenizer": {"vocabulary": 100}}})");
     write("history.csv",
@@ -323,6 +325,18 @@ TEST_F(LanguageChecks, NameWhatIsWrong) {
   expect_found("filter", "never in force");
   write("filter.csv", "step,layer,precision,gain,share_at_most\n30,0,1,0.5,1\n30,1,1,0.5,0.995\n");
   expect_found("bounds", "in layers 0, 1");
+}
+
+/// Controls write no filter.csv.
+TEST_F(LanguageChecks, AnArmWithoutAFilterHasNoneToCheck) {
+  for (const std::string arm : {"plain", "gate", "constant-k", "plain-decay"}) {
+    write_good_arm(arm == "plain" ? "" : R"("filter": {}, "arm": ")" + arm + R"(", )");
+    std::filesystem::remove(folder_.path() / "training" / "filter.csv");
+    const auto results = run_checks(language_checks(), read_language_training(folder_.path()));
+    EXPECT_EQ(count_findings(results), 0u) << arm;
+    for (const std::size_t i : {results.size() - 2, results.size() - 1})
+      EXPECT_EQ(results[i].finding, "the arm " + arm + " has no filter to check");
+  }
 }
 
 TEST_F(LanguageChecks, RefuseBrokenFiles) {
