@@ -1,10 +1,12 @@
 #include "analyses/checks/training_checks.h"
 
+#include "bft/filter_options.h"
 #include "core/check.h"
 #include "core/checked.h"
 #include "core/counted.h"
 #include "core/divergence.h"
 #include "core/json.h"
+#include "runfile/training_request.h"
 
 #include <fmt/ranges.h>
 
@@ -77,6 +79,9 @@ class NumberTable {
 void read_request(const fs::path& file, LanguageTraining& training) {
   try {
     const Json request = read_json_file(file);
+    std::vector<std::string> of_filter;
+    for (const auto& knob : bft::filter_knobs()) of_filter.push_back(knob.key);
+    runfile::refuse_newer_request(request, runfile::known_language_request(of_filter), printable(file.string()));
     const Json& recipe = request.at("recipe");
     for (const Json& stage : recipe.at("stages"))
       training.steps = checked_add(training.steps, stage.at("steps").get<std::int64_t>(), "steps");
@@ -163,7 +168,7 @@ bool is_language_training(const fs::path& folder) {
     const Json request = read_json_file(file);
     return request.is_object() && request.contains("kind") && request.at("kind") == "train language-model";
   } catch (const InvalidArgument&) {
-    return false;
+    return true;  // no other command makes this file; who reads it says what is wrong
   }
 }
 

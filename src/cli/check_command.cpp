@@ -33,7 +33,7 @@ Results check_sweep(const fs::path& path) {
 }
 
 Results check_recommend_run(const fs::path& path) {
-  const runfile::RecommendRun run = runfile::read_recommend_run(path);
+  const runfile::RecommendRun run = recommend::read_run(path);
   analyses::CheckedRecommenders checked{run};
   try {
     checked.unproven = recommend::read_proven_run(path).unproven;
@@ -43,16 +43,14 @@ Results check_recommend_run(const fs::path& path) {
   return analyses::run_checks(analyses::recommender_checks(), checked);
 }
 
-/// The folder ARM/seed-N of a recommender run; empty: it is none.
+/// The seed of the folder ARM/seed-N of a recommender run; empty: it is none.
 std::optional<std::uint64_t> seed_of(const fs::path& folder) {
-  if (!fs::is_directory(folder)) return std::nullopt;
-  const fs::path above = folder.parent_path().parent_path();  // OUT, or OUT/ARM of OUT/ARM/VARIANT/seed-N
-  const bool of_run = runfile::is_recommend_run(above) || runfile::is_recommend_run(above.parent_path());
-  return of_run ? experiment::seed_of_folder(folder.filename().string()) : std::nullopt;
+  return recommend::run_of_checkpoint(folder) ? experiment::seed_of_folder(folder.filename().string()) : std::nullopt;
 }
 
 /// A training alone, as a run of one arm and one seed.
 Results check_training(const fs::path& folder, std::uint64_t seed) {
+  recommend::check_request_of(*recommend::run_of_checkpoint(folder));
   const std::string arm = recommend::label_of_folder(folder);
   runfile::RecommendRun run;
   run.arms = {arm};

@@ -4,11 +4,13 @@
 #include "core/console.h"
 #include "experiment/job.h"
 #include "recommend/finished_seeds.h"
+#include "recommend/recommender_files.h"
 #include "runfile/recommend_run.h"
 
 #include <algorithm>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace gainlens::cli {
 namespace {
@@ -53,9 +55,19 @@ bool is_arm(const fs::path& folder) {
           runfile::is_recommend_run(folder.parent_path().parent_path()));
 }
 
+/// @throws InvalidArgument  the checkpoint of a recommender; the message names its run
+void refuse_recommender(const fs::path& path) {
+  if (!recommend::is_recommender(path)) return;
+  const auto run = recommend::run_of_checkpoint(path);
+  throw_invalid("{}: is the checkpoint of a recommender; give the run folder{} to gainlens report, compare or check",
+                printable(path.string()),
+                run ? " " + printable(run->string()) : " in which gainlens train recommend wrote it");
+}
+
 /// @throws InvalidArgument  a checkpoint (the message says how to sweep it), or a recommender run
 void refuse_other_than_sweep(const fs::path& path) {
   const std::string shown = printable(path.string());
+  refuse_recommender(path);
   const std::string checkpoint = path.extension() == ".safetensors" ? printable(path.parent_path().string()) : shown;
   CHECK(!is_checkpoint(path),
         "{}: is a checkpoint, and a run is needed here; sweep it first: gainlens sweep {} --text FILE --out RUN, then "
@@ -82,6 +94,7 @@ void check_lies_in_no_arm(const fs::path& folder) {
 }
 
 std::shared_ptr<const runfile::RecommendRun> given_recommend_run(const fs::path& path) {
+  refuse_recommender(path);
   recommend::ProvenRun proven = recommend::read_proven_run(path);
   if (!proven.unproven.empty()) print_notice("gainlens: {}: {}\n", printable(path.string()), proven.unproven);
   return std::make_shared<const runfile::RecommendRun>(std::move(proven.run));

@@ -18,6 +18,7 @@
 #include "models/checkpoint/torch_dtype.h"
 #include "models/decoder/filter_config.h"
 #include "runfile/kept_files.h"
+#include "runfile/training_request.h"
 #include "tokenizers/text_encoder.h"
 #include "tokenizers/tokenizer.h"
 
@@ -25,9 +26,6 @@
 
 namespace gainlens::language {
 namespace {
-
-/// Version of the training procedure, part of a request. To be raised when the same request would give other weights.
-constexpr int training_version = 2;
 
 /// Of one text, unpacked.
 constexpr std::uint64_t most_text_bytes = std::uint64_t{1} << 30;
@@ -75,7 +73,7 @@ Json request_of(const LanguageModelRequest& request, const Recipe& recipe, const
   Json hashes = Json::array();
   for (const std::string& text : texts) hashes.push_back(sha256_hex(text));
   Json asked = {{"kind", "train language-model"},
-                {"version", training_version},
+                {"version", runfile::language_request_version},
                 {"recipe", recipe.document},
                 {"texts", hashes},
                 {"seed", request.seed}};

@@ -5,6 +5,9 @@
 #include "core/ranking_metrics.h"
 #include "experiment/job.h"
 #include "formats/tensor_file.h"
+#include "recommend/backbone_keys.h"
+#include "runfile/run_file_name.h"
+#include "runfile/training_request.h"
 
 #include <cmath>
 
@@ -53,7 +56,32 @@ bool is_folder_name(const std::string& label) {
   return !arm.empty() && arm != "." && arm != "..";
 }
 
+/// Refuses the request of a run that a newer version made.
+void refuse_newer(const Json& request, const std::string& where) {
+  const auto keys = settings_keys(request.at("backbone").get<std::string>(), where + ": 'backbone'");
+  runfile::KnownRequest known = runfile::known_recommend_request(keys);
+  const auto variants = request.find("variants");
+  if (variants != request.end() && variants->is_object()) {
+    for (const auto& [name, changes] : variants->items())
+      known.keys[(Json::json_pointer("/variants") / name).to_string()] = keys;
+  }
+  runfile::refuse_newer_request(request, known, where);
+}
+
 }  // namespace
+
+void check_request_of(const fs::path& folder) {
+  const fs::path file = folder / runfile::request_file_name;
+  if (fs::exists(file)) refuse_newer(runfile::read_recommend_request(folder), printable(file.string()));
+}
+
+runfile::RecommendRun read_run(const fs::path& path) {
+  const bool is_folder = fs::is_directory(path);
+  if (is_folder) check_request_of(path);
+  runfile::RecommendRun run = runfile::read_recommend_run(path);
+  refuse_newer(run.request, printable((is_folder ? path / runfile::run_file_name : path).string()) + ": /request");
+  return run;
+}
 
 runfile::KeptFiles checkpoint_files(const fs::path& folder) {
   return {folder, checkpoint_names};
@@ -74,6 +102,17 @@ std::string label_of_folder(const fs::path& folder) {
   return in_variant ? above.filename().string() + "/" + name : name;
 }
 
+std::optional<fs::path> run_of_checkpoint(const fs::path& folder) {
+  std::error_code ignored;
+  const fs::path real = fs::weakly_canonical(folder, ignored);
+  if (!fs::is_directory(real, ignored) || !experiment::seed_of_folder(real.filename().string())) return std::nullopt;
+  const fs::path above = real.parent_path().parent_path();  // OUT, or OUT/ARM of OUT/ARM/VARIANT/seed-N
+  for (const fs::path& run : {above, above.parent_path()}) {
+    if (runfile::is_recommend_run(run)) return run;
+  }
+  return std::nullopt;
+}
+
 std::string prove_checkpoint(const fs::path& folder) {
   const fs::path file = folder / experiment::result_name;
   if (!fs::exists(file))
@@ -86,7 +125,7 @@ std::string prove_checkpoint(const fs::path& folder) {
 }
 
 ProvenRun read_proven_run(const fs::path& path) {
-  ProvenRun proven{runfile::read_recommend_run(path), 0, {}};
+  ProvenRun proven{read_run(path), 0, {}};
   if (!fs::is_directory(path)) {
     proven.unproven = "run.h5 was given without its folder: the files of its trainings were not compared.";
     return proven;

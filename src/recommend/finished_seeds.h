@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -26,9 +27,22 @@ experiment::StoredResult prove_seed(const std::filesystem::path& folder, const s
 /// The label of the training in a folder of a run: "ARM" of OUT/ARM/seed-N, "ARM/VARIANT" of OUT/ARM/VARIANT/seed-N.
 std::string label_of_folder(const std::filesystem::path& folder);
 
+/// The run folder OUT to which the folder OUT/ARM/seed-N or OUT/ARM/VARIANT/seed-N of a training belongs; empty: the
+/// folder is none, or lies in no run.
+std::optional<std::filesystem::path> run_of_checkpoint(const std::filesystem::path& folder);
+
 /// The same for a checkpoint, of whatever arm and seed.
 /// @returns  why nothing was compared: there is no result beside it, or one of an earlier version. Empty: all is proven
 std::string prove_checkpoint(const std::filesystem::path& folder);
+
+/// Refuses a run folder whose request.json this version cannot read. A folder without one is accepted.
+/// @throws InvalidArgument  it is broken, or a newer version made it (its unknown keys are named)
+void check_request_of(const std::filesystem::path& folder);
+
+/// Reads a run, with its requests: request.json and that in run.h5.
+/// @param path  a run folder or a run.h5
+/// @throws InvalidArgument  as runfile::read_recommend_run() and check_request_of()
+runfile::RecommendRun read_run(const std::filesystem::path& path);
 
 /// A recommender run with what was proven about the files of its trainings.
 struct ProvenRun {
@@ -39,7 +53,7 @@ struct ProvenRun {
 
 /// Reads a run, and proves the files of the finished trainings in its folder.
 /// @param path  a run folder or a run.h5
-/// @throws InvalidArgument  as runfile::read_recommend_run() and prove_seed(); a training that run.h5 holds has no
+/// @throws InvalidArgument  as read_run() and prove_seed(); a training that run.h5 holds has no
 ///     result in its folder
 ProvenRun read_proven_run(const std::filesystem::path& path);
 

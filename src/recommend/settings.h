@@ -3,6 +3,7 @@
 #include "core/json.h"
 #include "core/knobs.h"
 #include "recommend/backbone.h"
+#include "recommend/training_settings.h"
 #include "training/stored_request.h"
 
 #include <cstdint>
@@ -12,31 +13,11 @@
 
 namespace gainlens::recommend {
 
-/// What the training minimises at each position.
-enum class LossKind {
-  full,     ///< cross-entropy over all items
-  sampled,  ///< cross-entropy over the target and sampled items, with log-Q correction
-};
-
 /// Everything about a recommender that can be chosen. Each member is a knob: a key of a --config file and an option.
-struct Settings {
+struct Settings : TrainingSettings {
   const BackboneKind* backbone = &backbones().front();
   Json model = Json::object();     ///< ModelPlan::options: the knobs of the backbone that are not at their default
   bft::FilterOptions filter = {};  ///< read by the arms that have the parts it describes
-  double dropout = 0.5;
-  double attention_dropout = 0.5;
-  LossKind loss = LossKind::full;
-  std::int64_t negatives = 1024;  ///< sampled: number of items drawn for each step
-  double negative_exponent = 1;   ///< sampled: items are drawn in proportion to (training count)^this
-  double learning_rate = 1e-3;
-  double precision_learning_rate = 100;  ///< factor on the learning rate of the parameters of precision
-  double beta2 = 0.999;
-  double weight_decay = 0;       ///< of matrices and embeddings, decoupled
-  double max_gradient_norm = 0;  ///< 0: no clipping
-  std::int64_t batch = 256;      ///< users of a step
-  std::int64_t epochs = 200;     ///< at most
-  std::int64_t patience = 20;    ///< epochs without a better validation NDCG@10 before training stops; 0: never
-  std::int64_t save_every = 5;   ///< epochs between saved states
 };
 
 /// Every choice of a training with a backbone, by its key in a --config file: the backbone's own, those of the training

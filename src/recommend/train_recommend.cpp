@@ -13,6 +13,7 @@
 #include "runfile/recommend_run.h"
 #include "runfile/run_file_name.h"
 #include "runfile/run_proof.h"
+#include "runfile/training_request.h"
 
 #include <fmt/ranges.h>
 
@@ -24,9 +25,6 @@
 
 namespace gainlens::recommend {
 namespace {
-
-/// Version of the training procedure, part of a request. To be raised when the same request would give other weights.
-constexpr int training_version = 2;
 
 /// Of an arm without training, which ranks the test items once; in epochs, whose own ranking is a small part.
 constexpr double cost_of_ranking = 0.1;
@@ -205,7 +203,7 @@ Json request_of(const RecommendRequest& request, const data::LeaveOneOut& split,
                 std::int64_t processes) {
   const data::Interactions& interactions = split.interactions();
   Json document = {{"kind", "train recommend"},
-                   {"version", training_version},
+                   {"version", runfile::recommend_request_version},
                    {"backbone", request.settings.backbone->name},
                    {"data",
                     {{"name", Json::parse(json_text(request.data_name))},

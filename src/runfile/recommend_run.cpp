@@ -320,17 +320,32 @@ void write_recommend_run(const std::filesystem::path& path, const RecommendRun& 
   temporary.publish();
 }
 
+namespace {
+
+/// Whether the request of a run is that of recommenders; empty: it cannot be told, for example because it is broken.
+std::optional<bool> asks_for_recommenders(const std::filesystem::path& file) {
+  try {
+    const Json stored = read_json_file(file);
+    if (stored.is_object() && stored.contains("backbone")) return true;
+    if (stored.is_object() && stored.contains("statistics_version")) return false;
+    return std::nullopt;
+  } catch (const InvalidArgument&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
 bool is_recommend_run(const std::filesystem::path& path) {
   std::error_code ignored;
   const bool folder = std::filesystem::is_directory(path, ignored);
   const std::filesystem::path file = folder ? path / run_file_name : path;
-  const std::filesystem::path request = path / "request.json";
+  const std::filesystem::path request = path / request_file_name;
+  // HDF5 is not asked first: the library crashes on some damaged files.
+  if (folder && std::filesystem::exists(request, ignored)) {
+    if (const auto told = asks_for_recommenders(request)) return *told;
+  }
   try {
-    // HDF5 is not asked first: the library crashes on some damaged files.
-    if (folder && std::filesystem::exists(request, ignored)) {
-      const Json stored = read_json_file(request);
-      return stored.is_object() && stored.contains("backbone");
-    }
     if (!std::filesystem::exists(file, ignored)) return false;
     prove_by_neighbour(file);
     return hdf5::read_text_attribute(hdf5::open_file(file).get(), "format") == recommend_run_format;

@@ -74,8 +74,8 @@ const std::vector<FilterCurve>& filter_curves();
 void write_recommend_run(const std::filesystem::path& path, const RecommendRun& run,
                          std::string_view program_version = {});
 
-/// Whether the path is a recommender run, finished or not: request.json says so, or run.h5 if there is none. False if
-/// it cannot be read.
+/// Whether the path is a recommender run, finished or not: request.json says so, or run.h5 if there is none or it is
+/// broken. False if neither can be read.
 /// @param path  a run folder or a run.h5
 bool is_recommend_run(const std::filesystem::path& path);
 /// For readers of sweeps.

@@ -1,8 +1,11 @@
 #include "training/stored_request.h"
 
 #include "core/check.h"
-#include "core/knobs.h"
 #include "core/sha256.h"
+#include "runfile/run_file_name.h"
+#include "runfile/training_request.h"
+
+#include <fmt/ranges.h>
 
 namespace gainlens::training {
 namespace {
@@ -36,6 +39,18 @@ std::vector<std::string> keys_beyond(const Json& request, const Json& other, con
   return found;
 }
 
+/// What the version knows that asks.
+/// @param complete  its request, filled
+runfile::KnownRequest known_by(const Json& complete, std::int64_t version, const RequestRules& rules) {
+  runfile::KnownRequest known{version, {}};
+  for (const std::string& place : rules.complete) {
+    if (!has_object(complete, place)) continue;
+    std::vector<std::string>& keys = known.keys[place];
+    for (const auto& [key, value] : complete.at(Pointer(place)).items()) keys.push_back(key);
+  }
+  return known;
+}
+
 std::int64_t version_of(const Json& request) {
   const auto found = request.find("version");
   return found != request.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
@@ -64,11 +79,16 @@ std::string first_difference(const Json& stored, const Json& asked, const Json& 
 void check_same_request(const Json& stored, const Json& asked, const std::filesystem::path& folder,
                         const RequestRules& rules) {
   const std::string where = printable(folder.string());
+  const std::string file = printable((folder / runfile::request_file_name).string());
+  CHECK(stored.is_object() && !stored.empty(), "{}: is not the request of a training; put it back, or choose another folder", file);
   const std::int64_t stored_version = version_of(stored), own_version = version_of(asked);
-  CHECK(stored_version == own_version,
-        "{}: holds a training with another request: /version is {} in the stored request and {} in this one: {} "
-        "version of gainlens made it; choose another folder",
-        where, stored_version, own_version, stored_version < own_version ? "an earlier" : "a newer");
+  CHECK(stored_version >= own_version,
+        "{}: holds a training with another request: /version is {} in the stored request and {} in this one: an "
+        "earlier version of gainlens made it; choose another folder",
+        where, stored_version, own_version);
+  Json complete = filled(asked, rules);
+  const runfile::KnownRequest known = known_by(complete, own_version, rules);
+  if (stored_version > own_version) runfile::refuse_newer_request(stored, known, file);
   for (const std::string& place : rules.first) {
     const auto of = [&](const Json& request) {
       return request.contains(Pointer(place)) ? request.at(Pointer(place)) : Json();
@@ -77,11 +97,8 @@ void check_same_request(const Json& stored, const Json& asked, const std::filesy
     CHECK(difference.empty(), "{}: holds a training with another request: {}{}; choose another folder", where, place,
           difference.substr(std::string_view("/at").size()));
   }
+  runfile::refuse_newer_request(stored, known, file);
   Json grown = filled(stored, rules);
-  Json complete = filled(asked, rules);
-  const std::vector<std::string> unknown = keys_beyond(stored, complete, rules);
-  CHECK(unknown.empty(), "{}: holds a training with another request: {}; choose another folder", where,
-        made_by_newer_version(unknown));
   const std::vector<std::string> missing = keys_beyond(complete, grown, rules);
   CHECK(missing.empty(),
         "{}: holds a training with another request: its request.json lacks {}, which every version writes; choose "

@@ -34,7 +34,8 @@ std::vector<std::string> places_that_name_sasrec(const std::filesystem::path& ro
     return file.starts_with("src/") || file.starts_with("bench/");
   };
   const auto may = [](const std::string& file) {
-    return file.starts_with("src/recommend/sasrec") || file == "src/recommend/backbones.cpp";
+    return file.starts_with("src/recommend/sasrec") || file == "src/recommend/backbones.cpp" ||
+           file == "src/recommend/backbone_keys.cpp";
   };
   std::vector<std::string> places;
   for (const SourceLine& line : lines_of(root, {".cpp", ".h"})) {

@@ -129,7 +129,7 @@ const std::map<std::string, Layer>& layers() {
     made["experiment"] = {{"core", "formats", "runfile", "training"}, true};
     made["language"] = {with(lower, {"models", "sweep", "training", "experiment"}), true};
     made["recommend"] = {with(lower, {"models", "training", "experiment"}), true};
-    // Of bft these two may use bft/estimators.h alone: its library has no libtorch, so no other header of bft compiles.
+    // Of bft these two may use what its library without libtorch has: no other header of bft compiles.
     made["analyses"] = {{"core", "runfile", "bft"}, false};
     made["reports"] = {{"core", "runfile", "bft", "analyses"}, false};
     made["cli"] = {

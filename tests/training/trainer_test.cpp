@@ -189,9 +189,11 @@ TEST(StoredRequest, AnAbsentKeyMeansWhatHeldBeforeTheOption) {
   EXPECT_THAT(refusal({{"version", 1}, {"a", Json::object()}}, same),
               HasSubstr("lacks /a/epochs, which every version"));
   EXPECT_THAT(refusal({{"version", 1}, {"b", 1}, {"a", {{"epochs", 3}, {"c", 1}}}}, same),
-              HasSubstr("made by a newer version of gainlens; unknown keys: /b, /a/c"));
+              ::testing::Eq("folder/request.json: made by a newer version of gainlens; unknown keys: /b, /a/c"));
   EXPECT_THAT(refusal({{"version", 2}, {"a", 1}}, same),
-              HasSubstr("/version is 2 in the stored request and 1 in this one: a newer version of gainlens made it"));
+              HasSubstr("made by a newer version of gainlens; /version is 2, and this one knows up to 1"));
+  EXPECT_THAT(refusal({{"version", 2}, {"b", 1}, {"a", 1}}, same),
+              HasSubstr("newer version of gainlens; unknown keys: /b"));
 }
 
 TEST(StoredRequest, NamesStayAndWhatAnExperimentGainsIsAdded) {
