@@ -1,8 +1,43 @@
 #include "bft/arm.h"
 
 #include <algorithm>
+#include <initializer_list>
 
 namespace gainlens::bft {
+namespace {
+
+bool is_one_of(std::string_view key, std::initializer_list<std::string_view> keys) {
+  return std::ranges::find(keys, key) != keys.end();
+}
+
+/// Whether a model of the arm depends on the option at all. tests/recommend/idle_settings_test.cpp trains each arm with
+/// each option.
+bool reads(Arm arm, std::string_view key) {
+  switch (arm) {
+    case Arm::bft:
+      return true;
+    case Arm::plain:
+    case Arm::plain_no_wo:
+      return false;
+    case Arm::plain_decay:
+      return key == "initial_decay";
+    case Arm::plain_popularity:
+      return is_one_of(
+          key, {"initial_precision", "initial_gain", "least_precision", "most_precision", "warm_up", "warm_up_form"});
+    case Arm::gate:
+    case Arm::constant_k:
+      return is_one_of(key, {"initial_gain", "recency_decay", "initial_decay", "output_projection"});
+  }
+  return true;
+}
+
+/// Whether the option is about what happens to a precision between two layers.
+bool is_of_predict(std::string_view key) {
+  return is_one_of(key, {"predict", "jacobian", "jacobian_rank", "norm_jacobian", "running_jacobian", "discount",
+                         "most_process_noise", "process_noise_start"});
+}
+
+}  // namespace
 
 const std::vector<ArmParts>& all_arms() {
   static const std::vector<ArmParts> arms = {
@@ -54,6 +89,15 @@ const ArmParts* find_arm(std::string_view name) {
   const auto& arms = all_arms();
   const auto found = std::find_if(arms.begin(), arms.end(), [&](const ArmParts& parts) { return parts.name == name; });
   return found == arms.end() ? nullptr : &*found;
+}
+
+std::string why_idle(const Filter& filter, std::string_view key, std::int64_t layers) {
+  if (!reads(filter.arm, key)) return fmt::format("arm {} does not read it", name_of(filter.arm));
+  if (layers == 1 && is_of_predict(key)) return "'layers' is 1, and precisions are predicted between layers";
+  // Elsewhere a gate or a constant starts from this gain, whatever the precision is; and plain-decay always has decay.
+  const bool of_gate = key == "initial_gain" && filter.arm != Arm::bft && !filter.has_initial_precision();
+  const bool of_decay = key == "initial_decay" && filter.arm == Arm::plain_decay;
+  return of_gate || of_decay ? std::string() : why_idle(filter.options, key);
 }
 
 }  // namespace gainlens::bft

@@ -2,6 +2,8 @@
 
 #include "bft/filter_options.h"
 
+#include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -72,5 +74,10 @@ struct Filter {
   bool has_running_jacobian() const { return has_jacobian() && options.running_jacobian; }
   bool operator==(const Filter&) const = default;
 };
+
+/// Why the option with this key changes nothing in a model of this arm, beside the other options: "arm plain does not
+/// read it", "'layers' is 1, ..." or the reason of why_idle() of the options. Empty: it acts.
+/// @param layers  of the model: a precision is predicted after every layer but the last
+std::string why_idle(const Filter& filter, std::string_view key, std::int64_t layers);
 
 }  // namespace gainlens::bft

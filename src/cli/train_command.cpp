@@ -14,6 +14,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,24 +29,37 @@ struct TrainLanguageModelArguments {
   std::string out;
   std::string arm = "plain";
   std::map<std::string, std::string> knobs;  // of the filter, as given on the command line
+  bool no_jacobian = false;
   std::string precision_learning_rate;
 };
+
+/// Refuses options of the filter that change nothing beside the others.
+void check_idle_options(const TrainLanguageModelArguments& arguments, const bft::Filter& filter) {
+  std::optional<std::int64_t> layers;
+  for (const auto& [key, text] : arguments.knobs) {
+    if (text.empty()) continue;
+    if (!layers) layers = language::layers_of(language::read_recipe(arguments.config), printable(arguments.config));
+    const std::string reason = bft::why_idle(filter, key, *layers);
+    CHECK(reason.empty(), "{}: has no effect, because {}", filter_option(key, arguments.no_jacobian), reason);
+  }
+}
 
 /// @throws InvalidArgument  no such arm; an option of the filter is wrong, or is given for an arm that does not read it
 void read_arm(const TrainLanguageModelArguments& arguments, language::LanguageModelRequest& request) {
   const bft::Arm arm = models::decoder_arm(arguments.arm, "--arm");
   const bool has_filter = arm == bft::Arm::bft;  // the controls have its parts with their defaults
   bft::FilterOptions filter = models::default_decoder_filter();
+  std::string given;  // for messages
   for (const Knob<bft::FilterOptions>& knob : bft::filter_knobs()) {
     const std::string& text = arguments.knobs.at(knob.key);
     if (text.empty()) continue;
-    CHECK(has_filter, "{}: is an option of the filter; give --arm bft too", knob_option(knob.key));
+    CHECK(has_filter, "{}: is an option of the filter; give --arm bft too",
+          filter_option(knob.key, arguments.no_jacobian));
     knob.set(filter, knob_value(text), knob_option(knob.key));
+    given += fmt::format("{}{} {}", given.empty() ? "" : " ", knob_option(knob.key), printable(text, 60));
   }
-  for (const auto& [key, text] : arguments.knobs) {
-    const std::string reason = text.empty() ? "" : bft::why_idle(filter, key);
-    CHECK(reason.empty(), "{}: has no effect, because {}", knob_option(key), reason);
-  }
+  if (!given.empty()) models::check_filter_options(filter, given);
+  check_idle_options(arguments, {arm, filter});
   if (!arguments.precision_learning_rate.empty()) {
     CHECK(has_filter, "--precision-learning-rate: is an option of the filter; give --arm bft too");
     const Json factor = knob_value(arguments.precision_learning_rate);
@@ -188,7 +202,13 @@ void add_train(CLI::App& app, const GlobalOptions& global, Action& action) {
                      fmt::format("{} (default: {})", knob.help, knob.get(defaults).dump()))
         ->group(filter_group);
   }
-  command->callback([arguments, &global, &action] { action = [arguments, &global] { run(*arguments, global); }; });
+  add_no_jacobian(*command, arguments->no_jacobian, filter_group);
+  command->callback([arguments, &global, &action] {
+    action = [arguments, &global] {
+      read_no_jacobian(arguments->no_jacobian, arguments->knobs);
+      run(*arguments, global);
+    };
+  });
 }
 
 }  // namespace gainlens::cli

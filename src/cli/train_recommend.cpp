@@ -12,19 +12,19 @@
 #include "core/knobs.h"
 #include "core/ranking_metrics.h"
 #include "recommend/arm.h"
+#include "recommend/idle_settings.h"
 #include "runfile/process_group.h"
 #include "training/process_replicas.h"
 
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace gainlens::cli {
@@ -35,7 +35,7 @@ struct TrainRecommendArguments {
   std::string backbone = recommend::backbones().front().name;
   std::vector<std::string> arms = {"plain"};
   std::int64_t seeds = 1;
-  std::int64_t seeds_at_once = 0;
+  std::optional<std::int64_t> seeds_at_once;
   std::string preset = "paper";
   std::string config;
   std::map<std::string, std::string> knobs;  // as given on the command line
@@ -53,14 +53,8 @@ recommend::Settings settings_of(const TrainRecommendArguments& arguments) {
     recommend::check_settings(given, printable(arguments.config), backbone);  // names the file in messages
     changes.update(given);
   }
-  auto knobs = arguments.knobs;
-  if (arguments.no_jacobian) {
-    CHECK(knobs["jacobian"].empty() || knobs["jacobian"] == "none", "--no-jacobian: --jacobian {} is given too",
-          printable(knobs["jacobian"], 60));
-    knobs["jacobian"] = "none";
-  }
   const std::span<const Knob<recommend::Settings>> known = recommend::knobs(backbone);
-  for (const auto& [key, text] : knobs) {
+  for (const auto& [key, text] : arguments.knobs) {
     if (text.empty()) continue;
     CHECK(std::ranges::find(known, key, &Knob<recommend::Settings>::key) != known.end(),
           "{}: backbone {} has no such setting", knob_option(key), backbone.name);
@@ -170,27 +164,30 @@ void print(const recommend::RecommendOutcome& outcome, const TrainRecommendArgum
   for (const std::string& label : labels) print_result("{}\n", arm_lines(label, outcome));
 }
 
-/// Refuses options of the training that change nothing beside the others.
+/// Refuses options that change nothing in any of the arms. Baselines without training read none, which is no reason.
 void check_idle_options(const TrainRecommendArguments& arguments, const recommend::Settings& settings) {
-  for (const char* key : {"negatives", "negative_exponent"})
-    CHECK(arguments.knobs.at(key).empty() || settings.loss == recommend::LossKind::sampled,
-          "{}: has no effect, because 'loss' is \"full\"; give --loss sampled too", knob_option(key));
-}
-
-/// Refuses options of the filter that act in no arm. Arms other than those named here use parts of the filter in their
-/// own way.
-void check_filter_options(const TrainRecommendArguments& arguments, const bft::FilterOptions& filter) {
-  constexpr std::array<std::string_view, 4> known = {"bft", "plain", "popularity", "markov"};
-  const auto has = [&](std::string_view arm) { return std::ranges::find(arguments.arms, arm) != arguments.arms.end(); };
-  const auto is_known = [&](const std::string& arm) { return std::ranges::find(known, arm) != known.end(); };
-  if (!std::ranges::all_of(arguments.arms, is_known)) return;
-  CHECK(has("bft") || arguments.knobs.at("precision_learning_rate").empty(),
-        "--precision-learning-rate: is an option of the filter; give --arm bft too");
-  for (const Knob<bft::FilterOptions>& knob : bft::filter_knobs()) {
-    if (arguments.knobs.at(knob.key).empty()) continue;
-    CHECK(has("bft"), "{}: is an option of the filter; give --arm bft too", knob_option(knob.key));
-    const std::string reason = bft::why_idle(filter, knob.key);
-    CHECK(reason.empty(), "{}: has no effect, because {}", knob_option(knob.key), reason);
+  const auto is_of_filter = [](const std::string& key) {
+    return key == "precision_learning_rate" ||
+           std::ranges::any_of(bft::filter_knobs(), [&](const auto& knob) { return knob.key == key; });
+  };
+  for (const auto& [key, text] : arguments.knobs) {
+    const bool of_loss = key == "negatives" || key == "negative_exponent", of_filter = is_of_filter(key);
+    if (text.empty() || !(of_loss || of_filter)) continue;
+    if (of_loss) {
+      CHECK(settings.loss == recommend::LossKind::sampled,
+            "{}: has no effect, because 'loss' is \"full\"; give --loss sampled too", knob_option(key));
+      continue;
+    }
+    std::map<std::string, std::string> reasons;  // by arm
+    for (const std::string& arm : arguments.arms) reasons[arm] = recommend::why_idle(settings, arm, key);
+    if (std::ranges::any_of(reasons, [](const auto& reason) { return reason.second.empty(); })) continue;
+    const bool has_parts = std::ranges::any_of(arguments.arms, [](const std::string& arm) {
+      return arm != "plain" && arm != "plain-no-wo" && recommend::find_arm(arm) != nullptr;
+    });
+    CHECK(has_parts, "{}: is an option of the filter; give --arm bft too", filter_option(key, arguments.no_jacobian));
+    const auto of_bft = reasons.find("bft");
+    throw_invalid("{}: has no effect, because {}", filter_option(key, arguments.no_jacobian),
+                  of_bft != reasons.end() ? of_bft->second : reasons.begin()->second);
   }
 }
 
@@ -199,10 +196,10 @@ void check_variants(const TrainRecommendArguments& arguments, const recommend::R
   const auto settings = recommend::settings_of_variants(request.variants, request.settings);
   for (const recommend::Variant& variant : request.variants) {
     TrainRecommendArguments of_variant = arguments;
+    of_variant.no_jacobian = false;
     for (auto& [key, text] : of_variant.knobs) text = variant.changes.contains(key) ? variant.changes[key].dump() : "";
     try {
       check_idle_options(of_variant, settings.at(variant.name));
-      check_filter_options(of_variant, settings.at(variant.name).filter);
     } catch (const InvalidArgument& error) {
       throw_invalid("--variant {}: {}", variant.name, error.what());
     }
@@ -210,7 +207,8 @@ void check_variants(const TrainRecommendArguments& arguments, const recommend::R
 }
 
 void run(const TrainRecommendArguments& arguments, const GlobalOptions& global) {
-  CHECK(arguments.seeds_at_once >= 0, "--seeds-at-once: {}; must not be negative", arguments.seeds_at_once);
+  CHECK(arguments.seeds_at_once.value_or(1) >= 1, "--seeds-at-once: {}; at least 1 is needed",
+        *arguments.seeds_at_once);
   recommend::RecommendRequest request;
   request.settings = settings_of(arguments);
   recommend::check_arms(arguments.arms);
@@ -219,13 +217,12 @@ void run(const TrainRecommendArguments& arguments, const GlobalOptions& global) 
   for (const std::string& text : arguments.variants) request.variants.push_back(parse_variant(text));
   check_variants(arguments, request);
   if (request.variants.empty()) check_idle_options(arguments, request.settings);
-  if (request.variants.empty()) check_filter_options(arguments, request.settings.filter);
   request.arms = arguments.arms;
   request.seeds = arguments.seeds;
   request.seed = global.seed;
   request.out = arguments.out;
   request.threads = global.threads > 0 ? global.threads : at::get_num_threads();
-  request.seeds_at_once = arguments.seeds_at_once;
+  request.seeds_at_once = arguments.seeds_at_once.value_or(0);
   request.quiet = global.quiet;
   request.program_version = GAINLENS_VERSION;
   request.options = arguments.data.policy.options();
@@ -235,7 +232,7 @@ void run(const TrainRecommendArguments& arguments, const GlobalOptions& global) 
   request.spread = arguments.spread == "seeds" ? recommend::Spread::seeds : recommend::Spread::batches;
   const runfile::ProcessGroup group = runfile::read_process_group();
   CHECK(
-      group.size == 1 || request.spread == recommend::Spread::seeds || arguments.seeds_at_once <= 1,
+      group.size == 1 || request.spread == recommend::Spread::seeds || request.seeds_at_once <= 1,
       "--seeds-at-once: {} processes train one seed after the other; use --spread seeds to train several side by side",
       group.size);
   const data::LeaveOneOut split(arguments.data.read());
@@ -317,9 +314,13 @@ void add_train_recommend(CLI::App& train, const GlobalOptions& global, Action& a
     command->add_option(knob_option(knob.key), arguments->knobs[knob.key], knob.help)
         ->group(of_filter ? "Settings of the filter" : "Settings");
   }
-  command->add_flag("--no-jacobian", arguments->no_jacobian, "The same as --jacobian none")
-      ->group("Settings of the filter");
-  command->callback([arguments, &global, &action] { action = [arguments, &global] { run(*arguments, global); }; });
+  add_no_jacobian(*command, arguments->no_jacobian, "Settings of the filter");
+  command->callback([arguments, &global, &action] {
+    action = [arguments, &global] {
+      read_no_jacobian(arguments->no_jacobian, arguments->knobs);
+      run(*arguments, global);
+    };
+  });
 }
 
 }  // namespace gainlens::cli

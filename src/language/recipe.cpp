@@ -1,6 +1,7 @@
 #include "language/recipe.h"
 
 #include "core/check.h"
+#include "models/checkpoint/read_config.h"
 #include "models/checkpoint/torch_dtype.h"
 #include "models/families/config_reader.h"
 
@@ -113,6 +114,12 @@ Recipe parse_recipe(const Json& document, const std::string& where) {
 
 Recipe read_recipe(const std::filesystem::path& file) {
   return parse_recipe(read_json_file(file, 16u << 20), printable(file.string()));
+}
+
+std::int64_t layers_of(const Recipe& recipe, const std::string& where) {
+  OrderedJson document = recipe.model;
+  document["vocab_size"] = recipe.tokenizer.vocabulary;
+  return models::parse_decoder_config(Json(document), where + ": 'model'").layers;
 }
 
 }  // namespace gainlens::language

@@ -49,4 +49,8 @@ Recipe parse_recipe(const Json& document, const std::string& where);
 /// @throws InvalidArgument  as parse_recipe(); the file cannot be read or is not JSON
 Recipe read_recipe(const std::filesystem::path& file);
 
+/// The number of layers of the model of a recipe.
+/// @throws InvalidArgument  'model' is no model, or one that is not known
+std::int64_t layers_of(const Recipe& recipe, const std::string& where);
+
 }  // namespace gainlens::language

@@ -7,6 +7,7 @@
 #include "core/nearest.h"
 #include "experiment/result_file.h"
 #include "recommend/finished_seeds.h"
+#include "recommend/idle_settings.h"
 #include "recommend/recommend_task.h"
 #include "recommend/train_seed.h"
 #include "recommend/training_memory.h"
@@ -33,7 +34,9 @@ constexpr double cost_of_ranking = 0.1;
 class Recommenders : public experiment::Subject {
  public:
   Recommenders(const RecommendRequest& request, const data::LeaveOneOut& split)
-      : request_(request), split_(split), variants_(settings_of_variants(request.variants, request.settings)) {}
+      : request_(request), split_(split), variants_(settings_of_variants(request.variants, request.settings)) {
+    check_variants_of_arms(request.arms, request.variants, variants_, request.settings);
+  }
 
   const Settings& settings(const std::string& variant) const {
     return variant.empty() ? request_.settings : variants_.at(variant);

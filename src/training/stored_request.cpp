@@ -80,7 +80,8 @@ void check_same_request(const Json& stored, const Json& asked, const std::filesy
                         const RequestRules& rules) {
   const std::string where = printable(folder.string());
   const std::string file = printable((folder / runfile::request_file_name).string());
-  CHECK(stored.is_object() && !stored.empty(), "{}: is not the request of a training; put it back, or choose another folder", file);
+  CHECK(stored.is_object() && !stored.empty(),
+        "{}: is not the request of a training; put it back, or choose another folder", file);
   const std::int64_t stored_version = version_of(stored), own_version = version_of(asked);
   CHECK(stored_version >= own_version,
         "{}: holds a training with another request: /version is {} in the stored request and {} in this one: an "

@@ -220,6 +220,25 @@ TEST_F(Recommend, ContradictionsOfAFilterAreRefused) {
                  "--jacobian-rank: has no effect, because 'jacobian' is \"none\"");
   expect_refused(run_gainlens(training(run_, {"--arm", "plain", "--kriging", "per_dimension"})),
                  "--kriging: is an option of the filter; give --arm bft too");
+  expect_refused(run_gainlens(training(run_, {"--arm", "plain,gate", "--kriging", "per_dimension"})),
+                 "--kriging: has no effect, because arm gate does not read it");
+  expect_refused(run_gainlens(training(run_, {"--no-jacobian"})), "--no-jacobian: is an option of the filter");
+  expect_refused(run_gainlens(training(run_, {"--arm", "plain,bft", "--variant", "k:kriging=per_dimension"})),
+                 "--variant k: arm plain would have the numbers that it has without it");
+  expect_refused(run_gainlens(training(run_, {"--arm", "markov", "--variant", "wide:width=16"})),
+                 "--variant wide: arm markov would have the numbers that it has without it");
+  // Nothing is predicted after the last layer.
+  for (const std::vector<std::string>& idle : std::vector<std::vector<std::string>>{{"--jacobian", "exact"},
+                                                                                    {"--no-jacobian"},
+                                                                                    {"--jacobian-rank", "4"},
+                                                                                    {"--running-jacobian", "false"},
+                                                                                    {"--predict", "discount"},
+                                                                                    {"--most-process-noise", "0"},
+                                                                                    {"--process-noise-start", "-2"}}) {
+    std::vector<std::string> words = {"--arm", "bft", "--layers", "1"};
+    words.insert(words.end(), idle.begin(), idle.end());
+    expect_refused(run_gainlens(training(run_, words)), idle[0] + ": has no effect, because 'layers' is 1");
+  }
   EXPECT_FALSE(std::filesystem::exists(run_));
 }
 

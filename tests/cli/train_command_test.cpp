@@ -84,6 +84,16 @@ TEST_F(TrainCommand, AFilterIsAnArmWithOptions) {
   expect_refused(train({"--arm", "bft", "--jacobian", "exact", "--jacobian-rank", "4"}),
                  "--jacobian-rank: has no effect, because 'jacobian' is \"exact\"");
   expect_refused(train({"--arm", "bft", "--initial-precision", "count"}), "need counts of items");
+  expect_refused(train({"--arm", "bft", "--initial-precision", "count"}),
+                 "error: --initial-precision count: 'initial_precision' is count");
+  expect_refused(train({"--no-jacobian"}), "--no-jacobian: is an option of the filter; give --arm bft too");
+  expect_refused(train({"--arm", "bft", "--no-jacobian", "--jacobian", "exact"}), "--jacobian exact is given too");
+  recipe["model"]["num_hidden_layers"] = 1;
+  write_text(recipe_, recipe.dump());
+  expect_refused(train({"--arm", "bft", "--jacobian", "exact"}), "--jacobian: has no effect, because 'layers' is 1");
+  expect_refused(train({"--arm", "bft", "--no-jacobian"}), "--no-jacobian: has no effect, because 'layers' is 1");
+  recipe["model"]["num_hidden_layers"] = 2;
+  write_text(recipe_, recipe.dump());
   EXPECT_FALSE(std::filesystem::exists(out_));
 
   const ProgramResult trained = train({"--quiet", "--arm", "bft", "--warm-up", "5", "--jacobian", "exact"});

@@ -8,19 +8,6 @@
 namespace gainlens::models {
 namespace {
 
-void check_options(const bft::FilterOptions& filter, const std::string& where) {
-  bft::check(filter, where);
-  CHECK(filter.initial_precision == bft::InitialPrecision::content ||
-            filter.initial_precision == bft::InitialPrecision::table,
-        "{}: 'initial_precision' is count or em, which need counts of items; a decoder takes content or table", where);
-  CHECK(bft::needs_moments_alone(filter.estimator),
-        "{}: 'estimator' is {}, which needs all weights of attention at once; a decoder takes reml or reml_conjugate",
-        where, bft::name_of(filter.estimator));
-  CHECK(filter.kriging == bft::Kriging::scalar, "{}: 'kriging' is per_dimension; a decoder takes scalar", where);
-  CHECK(!filter.norm_jacobian, "{}: 'norm_jacobian' is true; a decoder takes false", where);
-  CHECK(filter.output_projection, "{}: 'output_projection' is false; a decoder always has one, give true", where);
-}
-
 void check_decoder(const DecoderConfig& config, const std::string& where) {
   CHECK(
       config.heads * config.head_dim == config.width,
@@ -71,9 +58,22 @@ bft::FilterOptions default_decoder_filter() {
   return filter;
 }
 
+void check_filter_options(const bft::FilterOptions& filter, const std::string& where) {
+  bft::check(filter, where);
+  CHECK(filter.initial_precision == bft::InitialPrecision::content ||
+            filter.initial_precision == bft::InitialPrecision::table,
+        "{}: 'initial_precision' is count or em, which need counts of items; a decoder takes content or table", where);
+  CHECK(bft::needs_moments_alone(filter.estimator),
+        "{}: 'estimator' is {}, which needs all weights of attention at once; a decoder takes reml or reml_conjugate",
+        where, bft::name_of(filter.estimator));
+  CHECK(filter.kriging == bft::Kriging::scalar, "{}: 'kriging' is per_dimension; a decoder takes scalar", where);
+  CHECK(!filter.norm_jacobian, "{}: 'norm_jacobian' is true; a decoder takes false", where);
+  CHECK(filter.output_projection, "{}: 'output_projection' is false; a decoder always has one, give true", where);
+}
+
 void check_filter(const DecoderConfig& config, const std::string& where) {
   if (!config.filter) return;
-  check_options(*config.filter, where);
+  check_filter_options(*config.filter, where);
   check_decoder(config, where);
 }
 

@@ -24,6 +24,11 @@ bft::Arm decoder_arm(const std::string& name, const std::string& where);
 /// have.
 bft::FilterOptions default_decoder_filter();
 
+/// Checks the options alone.
+/// @param where  begins the message
+/// @throws InvalidArgument  options that contradict each other, or that decoders do not know
+void check_filter_options(const bft::FilterOptions& filter, const std::string& where);
+
 /// Checks that a decoder of this configuration can have its filter.
 /// @param where  begins the message
 /// @throws InvalidArgument  the filter has an option that decoders do not know, or the decoder a part that the filter

@@ -1,0 +1,174 @@
+// What the program calls idle is compared with trainings: a setting acts exactly if it changes a number.
+#include "recommend/idle_settings.h"
+
+#include "core/error.h"
+#include "recommend/small_data.h"
+#include "recommend/train_recommend.h"
+#include "support/refusal.h"
+#include "support/shared_data.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace gainlens::recommend {
+namespace {
+
+using gainlens::testing::refusal_of;
+using gainlens::testing::TemporaryFolder;
+using ::testing::HasSubstr;
+
+Settings with(const Json& changes, std::int64_t layers) {
+  Json all = {{"width", 8},   {"inner_width", 16},      {"positions", 8}, {"batch", 8},      {"epochs", 2},
+              {"dropout", 0}, {"attention_dropout", 0}, {"warm_up", 1},   {"layers", layers}};
+  all["learning_rate"] = 0.01;
+  all.update(changes);
+  return settings_of(all, "test");
+}
+
+/// A setting beside which others stand, and another value of it.
+struct Case {
+  std::string key;
+  Json value;
+  Json beside = Json::object();
+};
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all = {
+      {"estimator", "kish"},
+      {"prior_strength", 2},
+      {"prior_strength", 2, {{"estimator", "sandwich"}}},
+      {"prior_variance", 0.5},
+      {"score_noise", 0.5},
+      {"score_noise", 0.5, {{"estimator", "delta_weight_free"}, {"score_noise", 0.1}}},
+      {"kriging", "per_dimension"},
+      {"predict", "decay"},
+      {"jacobian", "exact"},
+      {"jacobian", "none"},
+      {"jacobian_rank", 2},
+      {"jacobian_rank", 2, {{"jacobian", "exact"}}},
+      {"norm_jacobian", true, {{"jacobian", "exact"}}},
+      {"running_jacobian", false},
+      {"running_jacobian", false, {{"jacobian", "none"}}},
+      {"discount", 0.5},
+      {"discount", 0.5, {{"predict", "discount"}}},
+      {"jacobian", "exact", {{"predict", "discount"}}},
+      {"jacobian", "none", {{"predict", "discount"}}},
+      {"jacobian_rank", 2, {{"predict", "discount"}}},
+      {"norm_jacobian", true, {{"predict", "discount"}, {"jacobian", "exact"}}},
+      {"running_jacobian", false, {{"predict", "discount"}}},
+      {"most_process_noise", 1000},
+      {"most_process_noise", 1000, {{"predict", "decay"}}},
+      {"process_noise_start", -1},
+      {"process_noise_start", -1, {{"most_process_noise", 0}}},
+      {"initial_precision", "table"},
+      {"initial_precision", "count"},
+      {"initial_gain", 0.5},
+      {"initial_gain", 0.5, {{"initial_precision", "table"}}},
+      {"initial_gain", 0.5, {{"initial_precision", "em"}}},
+      {"initial_gain_of_data", false},
+      {"initial_gain_of_data", false, {{"initial_precision", "table"}}},
+      {"initial_gain_of_data", false, {{"initial_precision", "em"}}},
+      {"recency_decay", false},
+      {"initial_decay", 0.5},
+      {"initial_decay", 0.5, {{"recency_decay", false}}},
+      {"output_projection", true},
+      {"least_precision", 50},
+      {"most_precision", 2},
+      {"warm_up", 3},
+      {"warm_up_form", "blend", {{"warm_up", 4}}},
+      {"warm_up_form", "blend", {{"warm_up", 0}}},
+      {"precision_learning_rate", 1},
+      {"precision_learning_rate", 1, {{"recency_decay", false}}},
+      {"precision_learning_rate", 1, {{"initial_precision", "count"}}},
+      {"negatives", 3},
+      {"negatives", 3, {{"loss", "sampled"}}},
+      {"negative_exponent", 0.5, {{"loss", "sampled"}}},
+      {"learning_rate", 0.02},
+  };
+  return all;
+}
+
+class Trainings {
+ public:
+  /// The numbers of the arm; empty: the arm cannot have these settings.
+  std::string numbers(const std::string& arm, std::int64_t layers, const Json& changes) {
+    const std::string key = Json{arm, layers, changes}.dump();
+    const auto known = numbers_.find(key);
+    return known != numbers_.end() ? known->second : numbers_[key] = trained(arm, layers, changes);
+  }
+
+ private:
+  std::string trained(const std::string& arm, std::int64_t layers, const Json& changes) {
+    RecommendRequest request;
+    request.data_name = "ring";
+    request.settings = with(changes, layers);
+    request.arms = {arm};
+    request.seeds = 1;
+    request.quiet = true;
+    request.out = folder_.path() / std::to_string(numbers_.size());
+    try {
+      const experiment::Result found = train_recommend(request, split_).seeds.front().result;
+      return Json{found.curve, found.filter, found.rank}.dump();
+    } catch (const InvalidArgument&) {
+      return {};
+    }
+  }
+
+  TemporaryFolder folder_;
+  data::LeaveOneOut split_ = ring_of(30, 11);
+  std::map<std::string, std::string> numbers_;
+};
+
+TEST(IdleSettings, AreThoseThatChangeNoNumber) {
+  Trainings trainings;
+  for (const std::string& arm : arm_names()) {
+    for (const std::int64_t layers : {2, 1}) {
+      if (layers == 1 && arm != "bft" && arm != "plain-popularity") continue;
+      for (const Case& setting : cases()) {
+        Json changed = setting.beside;
+        changed[setting.key] = setting.value;
+        const std::string before = trainings.numbers(arm, layers, setting.beside),
+                          after = trainings.numbers(arm, layers, changed);
+        if (before.empty() || after.empty()) continue;
+        EXPECT_EQ(why_idle(with(setting.beside, layers), arm, setting.key).empty(), before != after)
+            << arm << " with " << layers << " layers, " << setting.key << " beside " << setting.beside;
+      }
+    }
+  }
+}
+
+TEST(IdleSettings, AreGivenAReason) {
+  EXPECT_EQ(why_idle(with({}, 2), "plain", "kriging"), "arm plain does not read it");
+  EXPECT_EQ(why_idle(with({}, 2), "markov", "width"), "arm markov is not trained");
+  EXPECT_EQ(why_idle(with({}, 2), "plain", "negatives"), "'loss' is \"full\"");
+  EXPECT_EQ(why_idle(with({}, 2), "plain", "precision_learning_rate"), "arm plain learns no precision");
+  EXPECT_EQ(why_idle(with({}, 1), "bft", "jacobian"), "'layers' is 1, and precisions are predicted between layers");
+}
+
+TEST(IdleSettings, VariantsThatAnArmCannotTellApartAreRefused) {
+  const Settings run = with({}, 2);
+  const auto refusal = [&](const std::string& arm, const std::vector<Variant>& variants) {
+    return refusal_of([&] {
+      check_variants_of_arms({"bft", arm}, variants, settings_of_variants(variants, run), run);
+    });
+  };
+  const std::vector<Variant> of_filter = {{"k", {{"kriging", "per_dimension"}}}};
+  EXPECT_EQ(refusal("plain", of_filter),
+            "--variant k: arm plain would have the numbers that it has without it ('kriging' has no effect, because "
+            "arm plain does not read it); train this arm in another call into the same folder, without the variant");
+  EXPECT_THAT(refusal("gate", of_filter), HasSubstr("--variant k: arm gate would have"));
+  EXPECT_THAT(refusal("markov", {{"wide", {{"width", 16}}}}), HasSubstr("--variant wide: arm markov would have"));
+  EXPECT_THAT(refusal("popularity", {{"wide", {{"width", 16}}}}), HasSubstr("arm popularity is not trained"));
+  EXPECT_THAT(refusal("plain", {{"a", {{"width", 16}}}, {"b", {{"width", 16}, {"kriging", "per_dimension"}}}}),
+              HasSubstr("--variant b: arm plain would have the numbers of variant a ('kriging' has no effect"));
+  EXPECT_THAT(refusal("plain", {{"often", {{"save_every", 1}}}}), HasSubstr("--variant often: arm bft would have"));
+  EXPECT_EQ(refusal("gate", {{"decay", {{"initial_decay", 0.5}}}, {"wide", {{"width", 16}}}}), "accepted");
+  EXPECT_EQ(refusal("plain", {{"wide", {{"width", 16}}}}), "accepted");
+}
+
+}  // namespace
+}  // namespace gainlens::recommend
