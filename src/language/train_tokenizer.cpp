@@ -6,6 +6,9 @@
 
 #include <sentencepiece_trainer.h>
 
+#include <charconv>
+#include <cstdint>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 
@@ -66,6 +69,29 @@ class Lines final : public sentencepiece::SentenceIterator {
   bool done_ = false;
 };
 
+/// The number after the last `mark` in a text.
+std::optional<std::int64_t> number_after(std::string_view text, std::string_view mark) {
+  const std::size_t place = text.rfind(mark);
+  if (place == std::string_view::npos) return std::nullopt;
+  std::int64_t number = 0;
+  const char* const begin = text.data() + place + mark.size();
+  const auto [end, error] = std::from_chars(begin, text.data() + text.size(), number);
+  return error == std::errc() ? std::optional(number) : std::nullopt;
+}
+
+/// What the library found, with its numbers: its own words name a place in its source, and options of another program.
+std::string why_no_vocabulary(std::string_view message, std::int64_t pieces) {
+  const std::string where = fmt::format("training text: cannot make a vocabulary of {} pieces from it", pieces);
+  const bool too_small = message.find("smaller than required_chars") != std::string_view::npos;
+  const bool too_large = message.find("Vocabulary size too high") != std::string_view::npos;
+  const auto least = number_after(message, " vs "), most = number_after(message, " <= ");
+  if (too_small && least)
+    return fmt::format("{}: its characters take at least {}; take more pieces, or a smaller 'character_coverage'",
+                       where, *least);
+  if (too_large && most) return fmt::format("{}: it gives at most {}; give more text or fewer pieces", where, *most);
+  return fmt::format("{} ({}); give more text or another number of pieces", where, printable(message, 600));
+}
+
 }  // namespace
 
 void check(const TokenizerRecipe& recipe) {
@@ -94,13 +120,7 @@ std::string train_tokenizer(std::span<const std::string> texts, const TokenizerR
   };
   std::string model;
   const auto status = sentencepiece::SentencePieceTrainer::Train(arguments, &lines, &model);
-  if (!status.ok()) {
-    // The library's words for a vocabulary that is smaller than the alphabet of the text.
-    const bool too_small = std::string_view(status.message()).find("required_chars") != std::string_view::npos;
-    throw_invalid("training text: cannot make a vocabulary of {} pieces from it ({}); {}", recipe.vocabulary,
-                  printable(status.message(), 160),
-                  too_small ? "take more pieces, or a smaller 'character_coverage'" : "give more text or fewer pieces");
-  }
+  if (!status.ok()) throw_invalid("{}", why_no_vocabulary(status.message(), recipe.vocabulary));
   return model;
 }
 

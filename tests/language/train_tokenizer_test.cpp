@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "core/sha256.h"
 #include "language/language_testing.h"
+#include "support/refusal.h"
 #include "support/shared_data.h"
 #include "tokenizers/tokenizer.h"
 
@@ -10,6 +11,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <cstdlib>
 
 namespace gainlens::language {
 namespace {
@@ -53,10 +56,21 @@ TEST(TrainTokenizer, LearnsFromLinesOfAnyLength) {
   EXPECT_EQ(tokenizers::open_tokenizer(folder.path())->encode("harbour").size(), 1u);
 }
 
+std::string refusal(const std::vector<std::string>& texts, std::int64_t pieces) {
+  return testing::refusal_of([&] { train_tokenizer(texts, {.vocabulary = pieces}); });
+}
+
+/// The number that a message names after these words; 0: none.
+std::int64_t number_in(const std::string& message, const std::string& words) {
+  const std::size_t place = message.find(words);
+  return place == std::string::npos ? 0 : std::atoll(message.c_str() + place + words.size());
+}
+
 TEST(TrainTokenizer, RefusesTooSmallATextAndWrongRecipes) {
   const std::vector<std::string> small = {"one line\n"}, none = {"\n\n"}, enough = {testing::made_up_text(300)};
   EXPECT_THAT([&] { train_tokenizer(small, {.vocabulary = 2000}); },
               ThrowsMessage<InvalidArgument>(HasSubstr("give more text or fewer pieces")));
+  EXPECT_NO_THROW(train_tokenizer(small, {.vocabulary = number_in(refusal(small, 2000), "it gives at most ")}));
   std::string alphabet;  // of 512 Greek and Cyrillic letters, more than the pieces
   for (int page = 0xCD; page < 0xD5; ++page) {
     for (int letter = 0x80; letter < 0xC0; ++letter) alphabet += {static_cast<char>(page), static_cast<char>(letter)};
@@ -64,6 +78,10 @@ TEST(TrainTokenizer, RefusesTooSmallATextAndWrongRecipes) {
   }
   EXPECT_THAT([&] { train_tokenizer(std::vector<std::string>{alphabet}, {.vocabulary = 320}); },
               ThrowsMessage<InvalidArgument>(HasSubstr("take more pieces, or a smaller 'character_coverage'")));
+  const std::vector<std::string> letters = {alphabet};
+  const std::int64_t least = number_in(refusal(letters, 320), "take at least ");
+  EXPECT_GT(least, 512);
+  EXPECT_NO_THROW(train_tokenizer(letters, {.vocabulary = least}));
   EXPECT_THAT([&] { train_tokenizer(none, {}); }, ThrowsMessage<InvalidArgument>(HasSubstr("all lines are empty")));
   EXPECT_THROW(train_tokenizer(enough, {.vocabulary = 200}), InvalidArgument);
   EXPECT_THROW(train_tokenizer(enough, {.algorithm = "word"}), InvalidArgument);
