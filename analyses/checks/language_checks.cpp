@@ -109,7 +109,7 @@ void read_filter(const fs::path& file, LanguageTraining& training) {
 
 CheckOutcome finished(const LanguageTraining& training) {
   const std::int64_t done = training.step.empty() ? 0 : training.step.back();
-  if (done >= training.steps) return satisfactory(fmt::format("all {} are done", counted(training.steps, "step")));
+  if (done >= training.steps) return satisfactory(all_are(training.steps, "step") + " done");
   if (training.may_stop) return satisfactory(fmt::format("stopped early, after {} of {} steps", done, training.steps));
   return {fmt::format("{} of {} done", done, counted_are(training.steps, "step")),
           "repeat the gainlens train language-model command, which continues"};
@@ -125,7 +125,9 @@ CheckOutcome diverged(const LanguageTraining& training) {
 /// The checkpoint is that of the best evaluation, so a loss that rises afterwards costs time alone. If it rises from
 /// the first evaluation on, nothing was learnt that holds for other text.
 CheckOutcome held_out(const LanguageTraining& training) {
-  if (training.held_out.size() < 2) return satisfactory("too few evaluations to compare");
+  if (training.held_out.size() < 2)
+    return not_known(fmt::format("whether it predicts better than at first; it takes 2 evaluations, and there is {}",
+                                 training.held_out.size()));
   const auto best = std::ranges::min_element(training.held_out);
   if (best != training.held_out.begin())
     return satisfactory(fmt::format("the loss of held-out text fell to {:.4g}", *best));

@@ -52,13 +52,14 @@ bool is_trained(const TrainedSeed* seed) {
 
 CheckOutcome files(const CheckedRecommenders& checked) {
   if (!checked.changed.empty()) return {checked.changed, "take no number from these files until they are mended"};
-  return satisfactory(checked.unproven.empty() ? "the files of every training are as it wrote them" : checked.unproven);
+  if (!checked.unproven.empty()) return not_known(fmt::format("whether the files have changed; {}", checked.unproven));
+  return satisfactory("the files of every training are as it wrote them");
 }
 
 CheckOutcome finished(const CheckedRecommenders& checked) {
   const Trainings open(checked, [](const TrainedSeed* seed) { return seed == nullptr; });
   const std::size_t all = checked.run.results.size();
-  if (open.none()) return satisfactory(fmt::format("all {} are finished", counted(all, "training")));
+  if (open.none()) return satisfactory(all_are(static_cast<std::int64_t>(all), "training") + " finished");
   return {fmt::format("{} of {} not finished: {}", open.count(), counted_are(all, "training"), open.words()),
           "repeat the gainlens train recommend command, which continues"};
 }
@@ -77,7 +78,7 @@ CheckOutcome diverged(const CheckedRecommenders& checked) {
 }
 
 CheckOutcome seeds(const CheckedRecommenders& checked) {
-  if (checked.alone) return satisfactory("one training alone; give the run to count its seeds");
+  if (checked.alone) return not_known("how many seeds there are; this is one training alone, so give the run");
   std::vector<std::string> few;
   const runfile::RecommendRun& run = checked.run;
   for (std::size_t arm = 0; arm < run.arms.size(); ++arm) {

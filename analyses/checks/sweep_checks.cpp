@@ -20,7 +20,10 @@
 namespace gainlens::analyses {
 namespace {
 
-constexpr const char* without_statistics = "the run holds no attention statistics (--statistics none)";
+/// Of every check that looks at numbers, if there are none.
+CheckOutcome without_statistics() {
+  return not_known("the run holds no attention statistics (--statistics none, or no chunk is complete)");
+}
 
 std::vector<Length> measured_lengths(const CheckedSweep& run) {
   std::vector<Length> lengths = all_lengths(run.reader);
@@ -36,7 +39,8 @@ bool has_statistics(const CheckedSweep& run) {
 
 CheckOutcome files(const CheckedSweep& run) {
   if (!run.changed.empty()) return {run.changed, "take no number from this run until its files are mended"};
-  if (!run.proof.unproven.empty() && run.proof.shards == 0) return satisfactory(run.proof.unproven);
+  if (!run.proof.unproven.empty() && run.proof.shards == 0)
+    return not_known(fmt::format("whether the files have changed; {}", run.proof.unproven));
   return satisfactory(fmt::format("run.h5 and its {} are as they were written", counted(run.proof.shards, "shard")));
 }
 
@@ -63,7 +67,7 @@ CheckOutcome complete(const CheckedSweep& run) {
     if (length.missing > 0) where.push_back(format_count(length.tokens));
   }
   const std::int64_t all = std::ssize(run.reader.lengths()) * run.reader.samples();
-  if (missing == 0) return satisfactory(fmt::format("all {} are complete", counted(all, "chunk")));
+  if (missing == 0) return satisfactory(all_are(all, "chunk") + " complete");
   return {fmt::format("{} of {} missing ({} tokens)", missing, counted_are(all, "chunk"), fmt::join(where, ", ")),
           "repeat the sweep command with all lengths and samples, which measures the missing ones"};
 }
@@ -90,7 +94,7 @@ CheckOutcome enough_chunks(const CheckedSweep& run) {
 }
 
 CheckOutcome neighbours_differ(const CheckedSweep& run) {
-  if (!has_statistics(run)) return satisfactory(without_statistics);
+  if (!has_statistics(run)) return without_statistics();
   const Neighbours found = neighbours(run.reader, run.options);
   const NeighbourCorrelation* worst = nullptr;
   std::size_t measured = 0;
@@ -103,9 +107,9 @@ CheckOutcome neighbours_differ(const CheckedSweep& run) {
     if (worst == nullptr || *row.correlation > *worst->correlation) worst = &row;
   }
   if (worst == nullptr) {
-    return satisfactory(
-        measured == 0 ? fmt::format("not known: it takes {} chunks to tell neighbours that are alike", least_neighbours)
-                      : std::string("neighbouring chunks are no more alike than chance allows"));
+    if (measured > 0) return satisfactory("neighbouring chunks are no more alike than chance allows");
+    return not_known(
+        fmt::format("whether neighbouring chunks are alike; it takes {} chunks of a length to tell", least_neighbours));
   }
   return {
       fmt::format("neighbouring chunks are alike: {} at {} tokens correlates by {:.2f}, so intervals over chunks are "
@@ -127,7 +131,7 @@ std::string not_full(const Context& context) {
 }
 
 CheckOutcome windows(const CheckedSweep& run) {
-  if (!has_statistics(run)) return satisfactory(without_statistics);
+  if (!has_statistics(run)) return without_statistics();
   const auto& attention = run.reader.attention();
   if (std::ranges::all_of(attention, [](const std::string& kind) { return kind == "global"; }))
     return satisfactory("no layer has a window");
@@ -151,7 +155,8 @@ CheckOutcome trained_length(const CheckedSweep& run) {
   for (const std::int64_t length : run.reader.lengths()) {
     if (positions > 0 && length > positions) beyond.push_back(format_count(length));
   }
-  if (positions == 0) return satisfactory("the run does not store a number of positions of the model");
+  if (positions == 0)
+    return not_known("whether a length is above the model's positions; the run does not store their number");
   if (beyond.empty())
     return satisfactory(fmt::format("no length is above the model's {} positions", format_count(positions)));
   return {fmt::format("{} tokens are more than the model's {} positions: these numbers describe a model outside of its "
@@ -205,7 +210,7 @@ struct Missing {
 };
 
 CheckOutcome queries(const CheckedSweep& run) {
-  if (!has_statistics(run)) return satisfactory(without_statistics);
+  if (!has_statistics(run)) return without_statistics();
   Missing missing;
   for (const char* name : {"summary/n_eff", "summary/entropy", "summary/bos_mass", "profile/n_eff"})
     missing.look(run, name, 0);
@@ -216,7 +221,7 @@ CheckOutcome queries(const CheckedSweep& run) {
 }
 
 CheckOutcome defined_evidence(const CheckedSweep& run) {
-  if (!has_statistics(run)) return satisfactory(without_statistics);
+  if (!has_statistics(run)) return without_statistics();
   Missing missing;
   constexpr std::int64_t second = 1;  // query 0 sees one key, and the variance of one value is not defined
   for (const char* name : {"summary/log_observation_precision", "summary/kalman_gain", "summary/kalman_gain_scaled",
@@ -235,9 +240,10 @@ int bits_of(const std::string& dtype) {
 }
 
 CheckOutcome offsets(const CheckedSweep& run) {
-  if (!has_statistics(run)) return satisfactory(without_statistics);
+  if (!has_statistics(run)) return without_statistics();
   const auto norms = Cells::read(run.reader, "values/norm"), variances = Cells::read(run.reader, "values/variance");
-  if (!norms || !variances) return satisfactory("not known: the run has no variance of the values");
+  if (!norms || !variances)
+    return not_known("whether an offset of the values is rounded away; the run does not hold their variance");
   const runfile::Request& request = run.reader.request();
   double worst = 0;
   std::string where;
@@ -286,7 +292,7 @@ std::vector<double> by_head(const CheckedSweep& run, std::string_view name) {
 }
 
 CheckOutcome scale(const CheckedSweep& run) {
-  if (!has_statistics(run)) return satisfactory(without_statistics);
+  if (!has_statistics(run)) return without_statistics();
   const std::vector<double> gains = by_head(run, "summary/kalman_gain"),
                             scaled = by_head(run, "summary/kalman_gain_scaled");
   std::vector<double> x, y;
@@ -296,7 +302,7 @@ CheckOutcome scale(const CheckedSweep& run) {
     y.push_back(scaled[i]);
   }
   const Measured agreement = correlation(x, y, {"K", "scaled K"}).spearman;
-  if (!agreement) return satisfactory(fmt::format("not known: {}", agreement.reason()));
+  if (!agreement) return not_known(fmt::format("whether K and scaled K order the heads alike; {}", agreement.reason()));
   if (*agreement >= least_agreement)
     return satisfactory(fmt::format("K and scaled K order the heads alike (rank correlation {:.2f})", *agreement));
   return {fmt::format("K and scaled K order the heads differently (rank correlation {:.2f}): K shows the scale of the "

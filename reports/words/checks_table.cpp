@@ -13,8 +13,7 @@ std::vector<std::vector<std::string>> checks_rows(std::span<const analyses::Chec
   std::vector<std::vector<std::string>> rows;
   rows.reserve(results.size());
   for (const analyses::CheckResult& result : results)
-    rows.push_back({result.name, (result.ok ? "satisfactory: " : "found: ") + result.finding,
-                    result.ok ? "nothing" : result.advice});
+    rows.push_back({result.name, analyses::check_line(result), result.ok ? "nothing" : result.advice});
   return rows;
 }
 

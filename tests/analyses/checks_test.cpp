@@ -200,8 +200,15 @@ TEST(SweepChecks, RoundingNearAnOffset) {
 
 TEST(Checks, AsJson) {
   const std::vector<CheckResult> results = {{"a", true, "fine", ""}, {"b", false, "bad", "mend it"}};
-  EXPECT_EQ(to_json(results).dump(), R"({"checks":[{"name":"a","ok":true,"finding":"fine","advice":""},)"
-                                     R"({"name":"b","ok":false,"finding":"bad","advice":"mend it"}]})");
+  const CheckResult unknown{"c", true, "whether it is so; nobody looked", "", false};
+  EXPECT_EQ(check_line(results[0]), "satisfactory: fine");
+  EXPECT_EQ(check_line(results[1]), "found: bad");
+  EXPECT_EQ(check_line(unknown), "not known: whether it is so; nobody looked");
+  EXPECT_FALSE(not_known("x").known);
+  EXPECT_EQ(all_are(1, "training"), "the only training is");
+  EXPECT_EQ(all_are(3, "training"), "all 3 trainings are");
+  EXPECT_EQ(to_json(results).dump(), R"({"checks":[{"name":"a","ok":true,"known":true,"finding":"fine","advice":""},)"
+                                     R"({"name":"b","ok":false,"known":true,"finding":"bad","advice":"mend it"}]})");
   EXPECT_EQ(count_findings(results), 1u);
 }
 
