@@ -34,8 +34,11 @@ OrderedJson to_json(const TrainedOn& data) {
 
 /// The key 'data' of config.json. Earlier versions wrote 'item_names' alone.
 TrainedOn read_trained_on(const Json& data, const std::string& where) {
+  const auto shown = [&](const char* key) {
+    return data.contains(key) ? printable(data[key].dump(), 60) : std::string("missing");
+  };
   const auto text = [&](const char* key) {
-    CHECK(data.contains(key) && data[key].is_string(), "{}: 'data' has no text '{}'", where, key);
+    CHECK(data.contains(key) && data[key].is_string(), "{}: 'data.{}' is {}; must be a text", where, key, shown(key));
     return data[key].get<std::string>();
   };
   CHECK(data.is_object(), "{}: 'data' must be an object with the checksum 'item_names'", where);
@@ -44,7 +47,7 @@ TrainedOn read_trained_on(const Json& data, const std::string& where) {
   trained_on.split = text("split");
   trained_on.ties = text("ties");
   CHECK(data.contains("min_item_count") && data["min_item_count"].is_number_unsigned(),
-        "{}: 'data' has no whole number 'min_item_count'", where);
+        "{}: 'data.min_item_count' is {}; must be a whole number", where, shown("min_item_count"));
   trained_on.min_item_count = data["min_item_count"].get<std::int64_t>();
   return trained_on;
 }

@@ -45,11 +45,15 @@ std::vector<Knob<SasRecConfig>> make_knobs() {
 void read_arm(models::ConfigReader& reader, SasRecConfig& config) {
   const Json *arm = reader.find("arm"), *filter = reader.find("filter");
   if (arm == nullptr && filter == nullptr) return;
-  CHECK(arm != nullptr && filter != nullptr && arm->is_string() && filter->is_object(),
-        "{}: 'arm' must be a name, and 'filter' beside it an object", reader.where());
+  CHECK(arm != nullptr, "{}: 'filter' is given without 'arm', the name of the arm that reads it", reader.where());
+  CHECK(filter != nullptr, "{}: 'arm' is given without 'filter', the options of its filter", reader.where());
+  CHECK(arm->is_string(), "{}: 'arm' is {}; must be a name", reader.where(), printable(arm->dump(), 60));
+  CHECK(filter->is_object(), "{}: 'filter' is {}; must be an object", reader.where(), printable(filter->dump(), 60));
   const ArmParts* parts = find_arm(arm->get<std::string>());
-  CHECK(parts != nullptr, "{}: 'arm' is {}; no arm that is trained has this name", reader.where(),
-        printable(arm->dump(), 60));
+  std::vector<std::string> names;
+  for (const ArmParts& known : all_arms()) names.emplace_back(known.name);
+  CHECK(parts != nullptr, "{}: 'arm' is {}; must be one of {}{}", reader.where(), printable(arm->dump(), 60),
+        fmt::join(names, ", "), did_you_mean(arm->get<std::string>(), names));
   config.arm = parts->arm;
   const std::string where = reader.where() + ": 'filter'";
   read_knobs(bft::filter_knobs(), config.filter, *filter, where);

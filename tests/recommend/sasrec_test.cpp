@@ -176,7 +176,16 @@ TEST(SasRecFilter, RefusesWhatDoesNotFit) {
   EXPECT_THAT(refusal_of([&] { check(config, "c"); }), HasSubstr("arm plain-popularity has no gain"));
   Json document = Json(to_json(model.config()));
   document["arm"] = "bfd";
-  EXPECT_THAT(refusal_of([&] { parse_sasrec_config(document, "c"); }), HasSubstr("no arm that is trained"));
+  EXPECT_THAT(refusal_of([&] { parse_sasrec_config(document, "c"); }),
+              HasSubstr("c: 'arm' is \"bfd\"; must be one of plain, bft, "));
+  document["arm"] = 3;
+  EXPECT_EQ(refusal_of([&] { parse_sasrec_config(document, "c"); }), "c: 'arm' is 3; must be a name");
+  document["arm"] = "bft";
+  document["filter"] = "x";
+  EXPECT_EQ(refusal_of([&] { parse_sasrec_config(document, "c"); }), "c: 'filter' is \"x\"; must be an object");
+  document["filter"] = Json::object();
+  document.erase("arm");
+  EXPECT_THAT(refusal_of([&] { parse_sasrec_config(document, "c"); }), HasSubstr("'filter' is given without 'arm'"));
   document = Json(to_json(model.config()));
   document["filter"] = {{"jacobian_rank", 4}};  // what a file does not say is what held before the option existed
   EXPECT_EQ(parse_sasrec_config(document, "c"), model.config());
@@ -193,7 +202,7 @@ TEST(SasRecFilter, RefusesWhatDoesNotFit) {
   EXPECT_THAT(refusal_of([&] { parse_sasrec_config(document, "c"); }), HasSubstr("'width' is missing"));
   document = Json(to_json(model.config()));
   document.erase("filter");
-  EXPECT_THAT(refusal_of([&] { parse_sasrec_config(document, "c"); }), HasSubstr("'filter'"));
+  EXPECT_THAT(refusal_of([&] { parse_sasrec_config(document, "c"); }), HasSubstr("'arm' is given without 'filter'"));
 }
 
 TEST(SasRecForward, InterventionsChangeWhatFollows) {

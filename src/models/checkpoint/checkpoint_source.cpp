@@ -51,6 +51,8 @@ FamilyConfig parse_config(const Json& given, const std::string& where, KeysOf ke
   check_class_names(reader, family);
   DecoderConfig config = family.parse(reader);
   config.family = family.name;
+  CHECK(reader.find(filter_key) != nullptr || reader.find(filter_arm_key) == nullptr,
+        "{}: '{}' is given without '{}', the options of its filter", where, filter_arm_key, filter_key);
   if (const Json* filter = reader.find(filter_key)) {
     const std::string place = fmt::format("{}: '{}'", where, filter_key);
     config.filter = parse_filter(*filter, place);
