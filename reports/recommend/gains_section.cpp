@@ -2,6 +2,7 @@
 #include "reports/recommend/sections.h"
 #include "reports/words/numbers.h"
 
+#include "core/counted.h"
 #include "core/number_ranges.h"
 
 #include <algorithm>
@@ -114,8 +115,8 @@ std::vector<std::string> data_in_words(Comparisons comparisons) {
   for (const ComparedArms& arms : comparisons) {
     const ArmComparison& c = arms.comparison;
     std::string sentence =
-        fmt::format("{} ({}): {} users, {} items, {}, split {}.", printable(c.data_set, 60), backbone_title(c.backbone),
-                    c.users, c.items, seeds_in_words(c), short_checksum(c.split));
+        fmt::format("{} ({}): {}, {}, {}, split {}.", printable(c.data_set, 60), backbone_title(c.backbone),
+                    counted(c.users, "user"), counted(c.items, "item"), seeds_in_words(c), short_checksum(c.split));
     if (std::find(sentences.begin(), sentences.end(), sentence) == sentences.end())
       sentences.push_back(std::move(sentence));
   }

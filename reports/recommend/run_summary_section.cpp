@@ -71,9 +71,10 @@ std::string gains_in_words(const RecommenderResults& results) {
     const analyses::ArmComparison& comparison = results.comparisons[decision.comparison];
     const analyses::MetricGain& gain = comparison.metrics[decision.metric];
     if (gain.metric.name() != analyses::curve_metric) continue;
-    text += fmt::format("{} against {}: {} changes by {} {}, which is {}. ", comparison.candidate, comparison.baseline,
-                        gain.metric.title(), change_of_log(gain.log_ratio), change_interval(gain.log_ratio),
-                        decision.in_words());
+    text += fmt::format("{} against {}: {} ", comparison.candidate, comparison.baseline, gain.metric.title());
+    text += gain.log_ratio ? fmt::format("changes by {} {}, which is {}. ", change_of_log(gain.log_ratio),
+                                         change_interval(gain.log_ratio), decision.in_words())
+                           : fmt::format("is {}. ", decision.in_words());
   }
   return text;
 }

@@ -25,6 +25,7 @@ std::string stratum_rule(const analyses::StratifiedUsers& users) {
 std::string stratum_name(const analyses::StratifiedUsers& users, std::size_t stratum) {
   const bool items = users.kind == StratumKind::item_frequency;
   std::string name = fmt::format("{}", stratum + 1);
+  if (users.strata.edges.empty()) return name + (items ? " all items" : " all users");
   if (stratum == 0) name += items ? " rarest" : " least active";
   if (stratum == users.strata.edges.size()) name += items ? " popular" : " most active";
   return name;

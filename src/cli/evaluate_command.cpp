@@ -61,6 +61,8 @@ void run(const EvaluateLanguageModelArguments& arguments, const GlobalOptions& g
         printable(arguments.model));
   for (const std::string& note : opened.decoder->notes) print_notice("gainlens: warning: {}\n", note);
   const models::DecoderConfig config = opened.decoder->config;
+  CHECK(!length || *length <= config.max_positions, "--length: {} exceeds the model's {} positions; give a smaller one",
+        *length, config.max_positions);
   const auto model = opened.load(dtype);
   const auto source =
       sweep::read_tokens(arguments.text.source(), opened.decoder->path, config.vocabulary, config.bos_token);

@@ -120,6 +120,7 @@ void run(const EvaluateRecommendArguments& arguments, const GlobalOptions& globa
   if (!arguments.out.empty()) check_holds_no_run(std::filesystem::absolute(arguments.out).parent_path());
   CHECK(arguments.out.empty() || !std::filesystem::exists(std::filesystem::symlink_status(arguments.out)),
         "--out: {} exists; choose another name or remove it", printable(arguments.out));
+  refuse_run_for_checkpoint(arguments.checkpoint);
   const auto checkpoint = recommend::open_recommender(arguments.checkpoint, arguments.layout, arguments.heads);
   const data::LeaveOneOut split(arguments.data.read());
   recommend::check_catalogue(checkpoint, split.interactions(), printable(arguments.data.path));

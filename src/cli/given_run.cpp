@@ -93,6 +93,18 @@ void check_lies_in_no_arm(const fs::path& folder) {
           printable(folder.string()), printable(at.parent_path().string()));
 }
 
+void refuse_run_for_checkpoint(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored) || !runfile::is_recommend_run(path)) return;
+  std::vector<std::string> trainings;
+  for (const auto& entry : fs::recursive_directory_iterator(path, ignored)) {
+    if (experiment::seed_of_folder(entry.path().filename().string()) && recommend::is_recommender(entry.path()))
+      trainings.push_back(printable(entry.path().string()));
+  }
+  throw_invalid("{}: is a recommender run; give the folder of one of its trainings{}", printable(path.string()),
+                trainings.empty() ? std::string() : ", " + *std::ranges::min_element(trainings));
+}
+
 std::shared_ptr<const runfile::RecommendRun> given_recommend_run(const fs::path& path) {
   refuse_recommender(path);
   recommend::ProvenRun proven = recommend::read_proven_run(path);

@@ -26,6 +26,10 @@ void check_holds_no_run(const std::filesystem::path& folder);
 /// @throws InvalidArgument  it lies among the checkpoints of a recommender run
 void check_lies_in_no_arm(const std::filesystem::path& folder);
 
+/// Refuses a recommender run where one of its checkpoints is needed.
+/// @throws InvalidArgument  names the folder of a training, if there is one
+void refuse_run_for_checkpoint(const std::filesystem::path& path);
+
 /// A run whose files may have changed.
 struct DoubtfulRun {
   GivenRun run;

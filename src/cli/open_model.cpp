@@ -1,5 +1,6 @@
 #include "cli/open_model.h"
 
+#include "cli/given_run.h"
 #include "cli/ignored_keys.h"
 #include "core/check.h"
 #include "formats/hub_cache.h"
@@ -36,6 +37,7 @@ std::unique_ptr<hooks::HookedModel> OpenedModel::load(at::ScalarType dtype) {
 
 OpenedModel open_model(const std::filesystem::path& path, const std::vector<std::string>& ignored_keys) {
   const std::filesystem::path located = formats::locate_checkpoint(path);
+  refuse_run_for_checkpoint(located);
   OpenedModel opened;
   opened.ignored_keys = ignored_keys;
   if (recommend::is_recommender(located)) {
@@ -49,6 +51,7 @@ OpenedModel open_model(const std::filesystem::path& path, const std::vector<std:
 std::vector<hooks::SiteShape> sites_of_model(const std::filesystem::path& path,
                                              const std::vector<std::string>& ignored_keys) {
   const std::filesystem::path located = formats::locate_checkpoint(path);
+  refuse_run_for_checkpoint(located);
   if (recommend::is_recommender(located)) return open_recommender(located, ignored_keys).model->sites();
   return models::decoder_sites(models::read_decoder_config(located, ignored_keys));
 }

@@ -462,6 +462,7 @@ TEST_F(Recommend, WrongRequestsAreOneLine) {
   refused({"--negatives", "5"}, "--negatives: has no effect, because 'loss' is \"full\"");
   refused({"--negative-exponent", "0.5"}, "--negative-exponent: has no effect");
   refused({"--precision-learning-rate", "5"}, "--precision-learning-rate: is an option of the filter");
+  refused({"--seeds-at-once", "0"}, "--seeds-at-once: 0; at least 1 is needed");
   refused({"--seeds", "3", "--seeds-at-once", "3"}, "--seeds-at-once: 3 trainings side by side need a thread each");
   refused({"--dropout", "1"}, "--dropout: 'dropout' is 1; must be at least 0 and below 1");
   refused({"--learning-rate", "fast"}, "must be a number");
@@ -495,6 +496,10 @@ TEST_F(Recommend, WrongEvaluationsAreOneLine) {
   const std::string other = write_file(folder_.path() / "other.txt", "a 21 22 23 24 25 26 27 28 29 30 31 32\n");
   refused({"--checkpoint", checkpoint, "--data", other}, "its items have other names");
   refused({"--checkpoint", folder_.path() / "none", "--data", data_}, "no such file or folder");
+  const std::string hint = run_ + ": is a recommender run; give the folder of one of its trainings, " + checkpoint;
+  refused({"--checkpoint", run_, "--data", data_}, hint);
+  expect_refused(run_gainlens({"hooks", run_}), hint);
+  expect_refused(run_gainlens({"capture", run_, "--tokens", data_, "--hooks", "*", "--out", "x"}), hint);
 }
 
 TEST_F(Recommend, ABackboneThatIsNotKnownIsNamed) {

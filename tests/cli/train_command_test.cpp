@@ -68,6 +68,8 @@ TEST_F(TrainCommand, MakesACheckpointThatOtherCommandsRead) {
   EXPECT_LT(loss["standard_error"].get<double>(), 0.5);
   EXPECT_THAT(run_gainlens({"evaluate", "language-model", out_, "--text", text_, "--length", "16", "--quiet"}).out,
               AllOf(HasSubstr("unigram entropy"), HasSubstr("chunks of at most 16")));
+  expect_refused(run_gainlens({"evaluate", "language-model", out_, "--text", text_, "--length", "1k"}),
+                 "--length: 1024 exceeds the model's 64 positions; give a smaller one");
 }
 
 TEST_F(TrainCommand, AFilterIsAnArmWithOptions) {
