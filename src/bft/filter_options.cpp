@@ -98,8 +98,7 @@ std::span<const Knob<FilterOptions>> filter_knobs() {
 std::string why_idle(const FilterOptions& options, std::string_view key) {
   const OrderedJson all = knobs_to_json(filter_knobs(), options);
   const auto is = [&](const char* other) { return fmt::format("'{}' is {}", other, all.at(other).dump()); };
-  const bool from_gain =
-      options.initial_precision == InitialPrecision::content || options.initial_precision == InitialPrecision::count;
+  const bool from_gain = options.initial_precision != InitialPrecision::table;  // em starts from it, with a prior
   const bool has_prior = options.estimator != Estimator::reml_naive && options.estimator != Estimator::sandwich &&
                          options.estimator != Estimator::delta;
   if ((key == "prior_strength" || key == "prior_variance") && !has_prior) return is("estimator");
