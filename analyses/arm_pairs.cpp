@@ -13,15 +13,17 @@
 namespace gainlens::analyses {
 namespace {
 
-std::string seeds_in_words(const RecommenderArm& arm) {
+template <typename Run>
+std::string seeds_in_words(const ArmOf<Run>& arm) {
   const std::vector<std::uint64_t> seeds = arm.seeds();
   return seeds.empty() ? "none" : number_ranges(seeds, " to ");
 }
 
-const RecommenderArm& baseline_of(const std::vector<const RecommenderArm*>& arms, const std::string& name) {
+template <typename Run>
+const ArmOf<Run>& baseline_of(const std::vector<const ArmOf<Run>*>& arms, const std::string& name) {
   if (name.empty()) return *arms.front();
   std::vector<std::string> names;
-  for (const RecommenderArm* arm : arms) {
+  for (const ArmOf<Run>* arm : arms) {
     if (arm->name() == name) return *arm;
     names.push_back(arm->name());
   }
@@ -29,10 +31,11 @@ const RecommenderArm& baseline_of(const std::vector<const RecommenderArm*>& arms
                 printable(arms.front()->run->data_name(), 60), fmt::join(names, ", "), did_you_mean(name, names));
 }
 
-ArmPair pair_of(const RecommenderArm& baseline, const RecommenderArm& candidate, bool by_position) {
-  CHECK(baseline.run->users == candidate.run->users && baseline.run->target == candidate.run->target,
-        "{} and {}: have the same checksum of the split, but other users; one of the files is damaged",
-        baseline.where(), candidate.where());
+template <typename Run>
+PairOf<Run> pair_of(const ArmOf<Run>& baseline, const ArmOf<Run>& candidate, bool by_position) {
+  CHECK(have_same_units(*baseline.run, *candidate.run),
+        "{} and {}: have the same checksum of the split, but other {}s; one of the files is damaged", baseline.where(),
+        candidate.where(), baseline.run->unit());
   const std::vector<std::uint64_t> one = baseline.seeds(), other = candidate.seeds();
   CHECK(!one.empty() && !other.empty(),
         "{} and {}: have the finished seeds {} and {}; repeat the training command, "
@@ -50,22 +53,24 @@ ArmPair pair_of(const RecommenderArm& baseline, const RecommenderArm& candidate,
 
 }  // namespace
 
-std::string RecommenderArm::where() const {
+template <typename Run>
+std::string ArmOf<Run>::where() const {
   return printable(path.string()) + ":" + name();
 }
 
-void name_arms(std::vector<RecommenderArm>& arms) {
-  using Name = std::function<std::string(const RecommenderArm&)>;
-  const auto folder = [](const RecommenderArm& arm) {
+template <typename Run>
+void name_arms(std::vector<ArmOf<Run>>& arms) {
+  using Name = std::function<std::string(const ArmOf<Run>&)>;
+  const auto folder = [](const ArmOf<Run>& arm) {
     const std::filesystem::path whole = std::filesystem::weakly_canonical(arm.path);
     const std::filesystem::path run = whole.extension() == ".h5" ? whole.parent_path() : whole;
     return printable(run.filename().string()) + ":" + arm.name();
   };
-  const Name names[] = {[](const RecommenderArm& arm) { return arm.name(); }, folder,
-                        [](const RecommenderArm& arm) { return arm.where(); }};
-  for (RecommenderArm& arm : arms) {
+  const Name names[] = {[](const ArmOf<Run>& arm) { return arm.name(); }, folder,
+                        [](const ArmOf<Run>& arm) { return arm.where(); }};
+  for (ArmOf<Run>& arm : arms) {
     const auto others = [&](const Name& name) {
-      return std::count_if(arms.begin(), arms.end(), [&](const RecommenderArm& other) {
+      return std::count_if(arms.begin(), arms.end(), [&](const ArmOf<Run>& other) {
         return other.run->split() == arm.run->split() && name(other) == name(arm);
       });
     };
@@ -76,7 +81,8 @@ void name_arms(std::vector<RecommenderArm>& arms) {
   }
 }
 
-std::vector<std::size_t> RecommenderArm::finished() const {
+template <typename Run>
+std::vector<std::size_t> ArmOf<Run>::finished() const {
   std::vector<std::size_t> places;
   for (std::size_t seed = 0; seed < run->seeds.size(); ++seed) {
     if (run->result(arm, seed)) places.push_back(seed);
@@ -84,15 +90,20 @@ std::vector<std::size_t> RecommenderArm::finished() const {
   return places;
 }
 
-std::vector<std::uint64_t> RecommenderArm::seeds() const {
+template <typename Run>
+std::vector<std::uint64_t> ArmOf<Run>::seeds() const {
   std::vector<std::uint64_t> numbers;
   for (const std::size_t seed : finished()) numbers.push_back(run->seeds[seed]);
   return numbers;
 }
 
-std::vector<float> RecommenderArm::ranks() const {
-  std::vector<float> all;
-  for (const std::size_t seed : finished()) all.insert(all.end(), result(seed).rank.begin(), result(seed).rank.end());
+template <typename Run>
+std::vector<double> ArmOf<Run>::scores(const std::string& name) const {
+  std::vector<double> all;
+  for (const std::size_t seed : finished()) {
+    const std::vector<double>& own = result(seed).scores.at(name);
+    all.insert(all.end(), own.begin(), own.end());
+  }
   return all;
 }
 
@@ -100,31 +111,39 @@ UserCounts user_counts(const runfile::RecommendRun& run) {
   return {run.target, run.history_length, run.training_length, run.item_train_count};
 }
 
-std::vector<ArmPair> pair_arms(std::span<const RecommenderArm> arms, const Pairing& pairing) {
-  std::vector<std::vector<const RecommenderArm*>> splits;
-  for (const RecommenderArm& arm : arms) {
+template <typename Run>
+std::vector<PairOf<Run>> pair_arms(const std::vector<ArmOf<Run>>& arms, const Pairing& pairing) {
+  std::vector<std::vector<const ArmOf<Run>*>> splits;
+  for (const ArmOf<Run>& arm : arms) {
     const auto same = [&](const auto& others) { return others.front()->run->split() == arm.run->split(); };
     const auto found = std::find_if(splits.begin(), splits.end(), same);
     (found == splits.end() ? splits.emplace_back() : *found).push_back(&arm);
   }
   for (std::size_t i = 0; i < splits.size(); ++i) {
     if (splits[i].size() > 1) continue;
-    const RecommenderArm& lone = *splits[i].front();
+    const ArmOf<Run>& lone = *splits[i].front();
     CHECK(splits.size() > 1, "{}: one arm alone ({}); give a run with several arms, or several runs", lone.where(),
           lone.name());
-    const RecommenderArm& other = *splits[i == 0 ? 1 : 0].front();
+    const ArmOf<Run>& other = *splits[i == 0 ? 1 : 0].front();
     throw_invalid("{} and {}: have different splits, {} and {}; only arms on the same split can be compared",
                   lone.where(), other.where(), printable(lone.run->split(), 64), printable(other.run->split(), 64));
   }
-  std::vector<ArmPair> pairs;
+  std::vector<PairOf<Run>> pairs;
   for (const auto& split : splits) {
-    const RecommenderArm& baseline = baseline_of(split, pairing.baseline);
-    for (const RecommenderArm* arm : split) {
+    const ArmOf<Run>& baseline = baseline_of<Run>(split, pairing.baseline);
+    for (const ArmOf<Run>* arm : split) {
       if (arm != &baseline) pairs.push_back(pair_of(baseline, *arm, pairing.by_position));
     }
   }
   return pairs;
 }
+
+template struct ArmOf<runfile::RecommendRun>;
+template struct ArmOf<runfile::ExperimentRun>;
+template void name_arms(std::vector<RecommenderArm>& arms);
+template void name_arms(std::vector<ExperimentArm>& arms);
+template std::vector<ArmPair> pair_arms(const std::vector<RecommenderArm>& arms, const Pairing& pairing);
+template std::vector<ExperimentPair> pair_arms(const std::vector<ExperimentArm>& arms, const Pairing& pairing);
 
 Maybe<ArmPair> pair_shared_seeds(const RecommenderArm& baseline, const RecommenderArm& candidate) {
   ASSERT(baseline.run == candidate.run, "{} and {} are arms of two runs", baseline.where(), candidate.where());

@@ -68,33 +68,33 @@ Judged judge(const Estimate& crossed, const Estimate& seeds) {
 }
 
 /// One run: nothing is known of other trainings.
-CrossedEstimate of_one_seed(double value, const Estimate& units, std::size_t count) {
+CrossedEstimate of_one_seed(double value, const Estimate& units, std::size_t count, const std::string& noun) {
   const std::string reason =
       fmt::format("an error over seeds needs at least {} seeds; there is 1", fewest_crossed_seeds);
   const Measured none = Measured::none(reason);
   const auto no_interval = Maybe<Interval>::none(reason);
-  return {value, 1,    count,       none, square(units.error), none,
-          none,  none, no_interval, none, no_interval,         student_interval(units)};
+  return {value, 1,           count, none,        square(units.error),     none, none,
+          none,  no_interval, none,  no_interval, student_interval(units), noun};
 }
 
 }  // namespace
 
 Maybe<CrossedEstimate> crossed_estimate(double value, std::span<const double> by_seed,
-                                        std::span<const double> influence, double unit_degrees_of_freedom,
-                                        double scale) {
+                                        std::span<const double> influence, double unit_degrees_of_freedom, double scale,
+                                        const std::string& noun) {
   using Result = Maybe<CrossedEstimate>;
   const std::size_t seeds = by_seed.size();
   ASSERT(seeds > 0 && influence.size() % seeds == 0, "{} influences in {} runs", influence.size(), seeds);
-  if (!(unit_degrees_of_freedom >= 1)) return Result::none("an error over users needs at least 2 users in each group");
+  if (!(unit_degrees_of_freedom >= 1)) return Result::none(too_few_units(noun));
   const std::size_t units = influence.size() / seeds;
   const auto [unit_variance, noise_variance] = unit_variances(influence, seeds, scale);
   if (seeds == 1) {
-    if (!(unit_variance > 0)) return Result::none("the difference is the same for every user");
-    return of_one_seed(value, {value, std::sqrt(unit_variance), unit_degrees_of_freedom}, units);
+    if (!(unit_variance > 0)) return Result::none("the difference is the same for every " + noun);
+    return of_one_seed(value, {value, std::sqrt(unit_variance), unit_degrees_of_freedom}, units, noun);
   }
   const double seed_variance = variance_over_seeds(by_seed, scale);
   const double variance = std::max({seed_variance + unit_variance - noise_variance, seed_variance, unit_variance});
-  if (!(variance > 0)) return Result::none("the difference is the same in every run and for every user");
+  if (!(variance > 0)) return Result::none("the difference is the same in every run and for every " + noun);
   const auto seed_degrees = static_cast<double>(seeds - 1);
   const double satterthwaite =
       square(variance) / (square(seed_variance) / seed_degrees + square(unit_variance) / unit_degrees_of_freedom +
@@ -120,7 +120,12 @@ Maybe<CrossedEstimate> crossed_estimate(double value, std::span<const double> by
                          stated ? Maybe<Interval>(judged.interval) : Maybe<Interval>::none(below),
                          stated ? Measured(judged.p) : Measured::none(below),
                          stated ? Maybe<Interval>::none(above) : Maybe<Interval>(judged.interval),
-                         Maybe<Interval>::none(stated ? above : below)};
+                         Maybe<Interval>::none(stated ? above : below),
+                         noun};
+}
+
+std::string too_few_units(const std::string& noun) {
+  return fmt::format("an error over {0}s needs at least 2 {0}s in each group", noun);
 }
 
 Maybe<Interval> stated_interval(const Maybe<CrossedEstimate>& estimate) {
@@ -144,7 +149,7 @@ OrderedJson to_json(const CrossedEstimate& estimate) {
   put(json, "interval_95", estimate.interval);
   put(json, "p", estimate.p);
   if (estimate.range) put(json, "range", estimate.range);
-  if (estimate.over_units) put(json, "interval_95_over_users_alone", estimate.over_units);
+  if (estimate.over_units) put(json, fmt::format("interval_95_over_{}s_alone", estimate.noun), estimate.over_units);
   if (const std::string note = small_p_note(estimate.seeds); estimate.p && !note.empty()) json["p_note"] = note;
   return json;
 }

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 
 namespace gainlens::analyses {
 
@@ -13,8 +14,9 @@ namespace gainlens::analyses {
 /// the truth too rarely. Source: docs/analyses/seed-coverage.md.
 inline constexpr std::size_t fewest_crossed_seeds = 3;
 
-/// An estimate from runs with several seeds that are all evaluated on the same users. Seeds and users are both samples:
-/// the error counts other trainings and other users. A unit is a user, or all users that err together.
+/// An estimate from runs with several seeds that are all evaluated on the same units: users, questions, documents.
+/// Seeds and units are both samples: the error counts other trainings and other units. Users that err together are one
+/// unit.
 ///
 /// What is stated depends on the number of seeds. Three or more: `interval` and `p`. Two: `range`, which has no level.
 /// One: `over_units`, which says nothing about other trainings.
@@ -35,6 +37,7 @@ struct CrossedEstimate {
   Measured p;                  ///< two-sided, for a true value of 0: the larger p of the same two; missing likewise
   Maybe<Interval> range;       ///< of two seeds, by the formula of `interval`. It has no level. Otherwise missing
   Maybe<Interval> over_units;  ///< of one seed: 95% over units alone, Student. Otherwise missing
+  std::string noun = "user";   ///< what a unit is called
 
   /// @pre  at least `fewest_crossed_seeds`
   Estimate estimate() const { return {value, *error, *degrees_of_freedom}; }
@@ -48,11 +51,14 @@ struct CrossedEstimate {
 ///     so that the sum of the squares over units is an unbiased variance
 /// @param unit_degrees_of_freedom  of the variance over units
 /// @param scale      size of the terms that `by_seed` is summed of: a spread at rounding counts as none
+/// @param noun       what a unit is called: "user", "document"
 /// Missing with less than one unit degree of freedom, if nothing varies, and, from three seeds on, if the error has
 /// less than one degree of freedom.
 Maybe<CrossedEstimate> crossed_estimate(double value, std::span<const double> by_seed,
-                                        std::span<const double> influence, double unit_degrees_of_freedom,
-                                        double scale);
+                                        std::span<const double> influence, double unit_degrees_of_freedom, double scale,
+                                        const std::string& noun = "user");
+/// The reason why an estimate is missing with fewer than two units.
+std::string too_few_units(const std::string& noun);
 
 /// The interval and the p that are stated; missing with the reason if the estimate or this part of it is.
 Maybe<Interval> stated_interval(const Maybe<CrossedEstimate>& estimate);

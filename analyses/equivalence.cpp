@@ -17,11 +17,6 @@ double upper_tail(double difference, double error, double degrees_of_freedom) {
   return boost::math::cdf(boost::math::complement(boost::math::students_t(degrees_of_freedom), difference / error));
 }
 
-Flatness judge(double p, double difference_p) {
-  if (p <= significance) return Flatness::equivalent;
-  return difference_p <= significance ? Flatness::changes : Flatness::not_shown;
-}
-
 std::string_view name_of(Flatness flatness) {
   switch (flatness) {
     case Flatness::equivalent:
@@ -37,6 +32,11 @@ std::string_view name_of(Flatness flatness) {
 }
 
 }  // namespace
+
+Flatness flatness_of(double p, double difference_p) {
+  if (p <= significance) return Flatness::equivalent;
+  return difference_p <= significance ? Flatness::changes : Flatness::not_shown;
+}
 
 Equivalence no_equivalence(double margin, std::size_t pairs, const std::string& reason) {
   return {margin,
@@ -61,7 +61,7 @@ Equivalence test_equivalence(const Estimate& estimate, std::size_t pairs, double
           difference_p,
           exceeds_p,
           student_interval(estimate, 1 - 2 * significance),
-          judge(p, difference_p)};
+          flatness_of(p, difference_p)};
 }
 
 Equivalence test_equivalence(std::span<const double> differences, double margin, const std::string& reason) {

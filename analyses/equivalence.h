@@ -31,6 +31,9 @@ struct Equivalence {
   Flatness flatness;
 };
 
+/// The answer that the p for equivalence and the p for a mean of 0 give.
+Flatness flatness_of(double p, double difference_p);
+
 /// @param estimate  a normal mean with its Student error, which is above 0
 /// @param pairs     number of units behind the estimate
 Equivalence test_equivalence(const Estimate& estimate, std::size_t pairs, double margin);

@@ -3,6 +3,8 @@
 #include "analyses/holm.h"
 #include "core/counted.h"
 
+#include <utility>
+
 namespace gainlens::analyses {
 namespace {
 
@@ -21,16 +23,25 @@ const char* word_of(Decision decision) {
 }
 
 GainDecision decision_of(std::size_t comparison, std::size_t metric, const Maybe<CrossedEstimate>& gain,
-                         std::size_t seeds) {
+                         std::size_t seeds, bool higher_is_better) {
   const Measured p = stated_p(gain);  // Holm's p follows when all are known
   if (!p) {
     const bool few = gain && seeds < fewest_crossed_seeds;
     return {comparison, metric, Decision::not_decidable, p, p, few ? counted(seeds, "seed") : p.reason()};
   }
-  const Decision decision = *p > decision_level ? Decision::not_shown
-                            : gain->value > 0   ? Decision::better
-                                                : Decision::worse;
+  const Decision decision = *p > decision_level                     ? Decision::not_shown
+                            : (gain->value > 0) == higher_is_better ? Decision::better
+                                                                    : Decision::worse;
   return {comparison, metric, decision, p, p, ""};
+}
+
+/// With Holm's correction over all rows that have a p.
+std::vector<GainDecision> with_holm(std::vector<GainDecision> decisions) {
+  std::vector<Measured> p;
+  for (const GainDecision& decision : decisions) p.push_back(decision.p);
+  const std::vector<Measured> corrected = holm_where_present(p);
+  for (std::size_t i = 0; i < decisions.size(); ++i) decisions[i].holm = corrected[i];
+  return decisions;
 }
 
 }  // namespace
@@ -44,17 +55,24 @@ std::string GainDecision::in_words() const {
 
 std::vector<GainDecision> decide(std::span<const ArmComparison> comparisons) {
   std::vector<GainDecision> decisions;
-  std::vector<Measured> p;
   for (std::size_t i = 0; i < comparisons.size(); ++i) {
-    for (std::size_t metric = 0; metric < comparisons[i].metrics.size(); ++metric) {
+    const std::vector<MetricGain>& metrics = comparisons[i].metrics;
+    for (std::size_t metric = 0; metric < metrics.size(); ++metric)
       decisions.push_back(
-          decision_of(i, metric, comparisons[i].metrics[metric].log_ratio, comparisons[i].baseline_seeds.size()));
-      p.push_back(decisions.back().p);
-    }
+          decision_of(i, metric, metrics[metric].log_ratio, comparisons[i].baseline_seeds.size(), true));
   }
-  const std::vector<Measured> corrected = holm_where_present(p);
-  for (std::size_t i = 0; i < decisions.size(); ++i) decisions[i].holm = corrected[i];
-  return decisions;
+  return with_holm(std::move(decisions));
+}
+
+std::vector<GainDecision> decide(std::span<const ExperimentComparison> comparisons) {
+  std::vector<GainDecision> decisions;
+  for (std::size_t i = 0; i < comparisons.size(); ++i) {
+    const std::vector<UnitScoreGain>& scores = comparisons[i].scores;
+    for (std::size_t score = 0; score < scores.size(); ++score)
+      decisions.push_back(decision_of(i, score, scores[score].difference, comparisons[i].baseline_seeds.size(),
+                                      scores[score].score.higher_is_better));
+  }
+  return with_holm(std::move(decisions));
 }
 
 Maybe<Interval> naive_relative_interval(const SeedComparison& seeds) {

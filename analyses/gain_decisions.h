@@ -1,5 +1,6 @@
 #pragma once
 
+#include "analyses/experiment_comparison.h"
 #include "analyses/measured.h"
 #include "analyses/recommender_comparison.h"
 #include "core/json.h"
@@ -22,10 +23,11 @@ enum class Decision {
   not_decidable,  ///< there is no p
 };
 
-/// The answer of a comparison for one metric. The p that decides is that of the log ratio over seeds and users.
+/// The answer of a comparison for one metric, or score. The p that decides is that over seeds and units: of the log
+/// ratio for recommenders, of the difference for other experiments, whose scores may be negative.
 struct GainDecision {
   std::size_t comparison;  ///< place among the comparisons
-  std::size_t metric;      ///< place among the metrics of the comparison
+  std::size_t metric;      ///< place among the metrics, or scores, of the comparison
   Decision decision;
   Measured p;
   Measured holm;       ///< p after Holm's correction over all rows that have one
@@ -37,6 +39,7 @@ struct GainDecision {
 
 /// One row for each comparison and metric, in their order.
 std::vector<GainDecision> decide(std::span<const ArmComparison> comparisons);
+std::vector<GainDecision> decide(std::span<const ExperimentComparison> comparisons);
 
 /// The interval of the relative change over seeds alone, with the users and the mean of the baseline as fixed. It is
 /// naive: it speaks of the same users.

@@ -58,14 +58,14 @@ struct RunFit {
   std::vector<double> residuals;  // [user]
 };
 
-RunFit fit_run(const Design& design, const PairedUsers& users, std::size_t seed) {
+RunFit fit_run(const Design& design, const PairedUnits& users, std::size_t seed) {
   RunFit fit;
-  for (std::size_t user = 0; user < users.users; ++user) {
-    const std::size_t at = seed * users.users + user;
+  for (std::size_t user = 0; user < users.units; ++user) {
+    const std::size_t at = seed * users.units + user;
     fit.residuals.push_back(static_cast<double>(users.candidate[at]) - users.baseline[at]);
     for (std::size_t j = 0; j < term_count; ++j) fit.coefficients[j] += design.rows[user][j] * fit.residuals[user];
   }
-  for (std::size_t user = 0; user < users.users; ++user) {
+  for (std::size_t user = 0; user < users.units; ++user) {
     for (std::size_t j = 0; j < term_count; ++j)
       fit.residuals[user] -= design.regressors[user][j] * fit.coefficients[j];
   }
@@ -141,10 +141,10 @@ struct RegressionForm {
 };
 
 /// Sum of the sizes of what a coefficient of one run is summed of.
-double size_of_terms(const Design& design, const PairedUsers& users, std::size_t seed, std::size_t term) {
+double size_of_terms(const Design& design, const PairedUnits& users, std::size_t seed, std::size_t term) {
   double size = 0;
-  for (std::size_t user = 0; user < users.users; ++user) {
-    const std::size_t at = seed * users.users + user;
+  for (std::size_t user = 0; user < users.units; ++user) {
+    const std::size_t at = seed * users.units + user;
     size += std::abs(design.rows[user][term]) *
             (std::abs(static_cast<double>(users.candidate[at])) + std::abs(static_cast<double>(users.baseline[at])));
   }
@@ -152,7 +152,7 @@ double size_of_terms(const Design& design, const PairedUsers& users, std::size_t
 }
 
 /// The jackknife over target items: what remains of a user is small where one item has much weight in the fit.
-RegressionForm linear_form(const Design& design, const PairedUsers& users, const std::vector<std::size_t>& cluster,
+RegressionForm linear_form(const Design& design, const PairedUnits& users, const std::vector<std::size_t>& cluster,
                            const ItemInfluence& items) {
   const std::size_t clusters = items.change.size();
   RegressionForm form;
@@ -163,7 +163,7 @@ RegressionForm linear_form(const Design& design, const PairedUsers& users, const
     for (std::size_t j = 0; j < term_count; ++j) {
       form.scale[j] = std::max(form.scale[j], size_of_terms(design, users, seed, j));
       form.by_seed[j].push_back(fit.coefficients[j]);
-      for (std::size_t user = 0; user < users.users; ++user) {
+      for (std::size_t user = 0; user < users.units; ++user) {
         double change = 0;
         for (std::size_t i = 0; i < term_count; ++i)
           change += items.change[cluster[user]][j][i] * design.regressors[user][i];
@@ -202,17 +202,17 @@ OrderedJson to_json(const GainSlope& slope) {
 
 }  // namespace
 
-Maybe<GainRegression> gain_regression(const PairedUsers& users, std::span<const std::int64_t> frequency,
+Maybe<GainRegression> gain_regression(const PairedUnits& users, std::span<const std::int64_t> frequency,
                                       std::span<const std::int64_t> length, std::span<const std::size_t> target) {
   using Result = Maybe<GainRegression>;
-  ASSERT(frequency.size() == users.users && length.size() == users.users && target.size() == users.users,
-         "{}, {} and {} numbers of {} users", frequency.size(), length.size(), target.size(), users.users);
-  for (std::size_t user = 0; user < users.users; ++user)
+  ASSERT(frequency.size() == users.units && length.size() == users.units && target.size() == users.units,
+         "{}, {} and {} numbers of {} users", frequency.size(), length.size(), target.size(), users.units);
+  for (std::size_t user = 0; user < users.units; ++user)
     ASSERT(frequency[user] >= 0 && length[user] >= 1, "user {}: {} and {}", user, frequency[user], length[user]);
   std::unordered_map<std::size_t, std::size_t> numbers;
   std::vector<std::size_t> cluster;
   for (const std::size_t item : target) cluster.push_back(numbers.try_emplace(item, numbers.size()).first->second);
-  if (users.users <= term_count || numbers.size() < 2)
+  if (users.units <= term_count || numbers.size() < 2)
     return Result::none("the regression needs at least 4 users and 2 target items");
   const auto design = design_of(centred_logarithms(frequency, 1), centred_logarithms(length, 0));
   if (!design) return Result::none(design.reason());
@@ -222,7 +222,7 @@ Maybe<GainRegression> gain_regression(const PairedUsers& users, std::span<const 
   const auto slope = [&](std::size_t j, const std::string& name) {
     return slope_of(name, form.by_seed[j], form.influence[j], items->degrees_of_freedom[j], form.scale[j]);
   };
-  return GainRegression{users.users, numbers.size(), slope(0, "mean difference"), slope(1, "ln(1 + target frequency)"),
+  return GainRegression{users.units, numbers.size(), slope(0, "mean difference"), slope(1, "ln(1 + target frequency)"),
                         slope(2, "ln(history length)")};
 }
 

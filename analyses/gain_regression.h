@@ -1,7 +1,7 @@
 #pragma once
 
 #include "analyses/crossed_estimate.h"
-#include "analyses/paired_users.h"
+#include "analyses/paired_units.h"
 #include "core/json.h"
 
 #include <cstddef>
@@ -42,7 +42,7 @@ struct GainRegression {
 /// @param frequency  [user] training count of the target item, at least 0
 /// @param length     [user] number of known items, at least 1
 /// @param target     [user] target item
-Maybe<GainRegression> gain_regression(const PairedUsers& users, std::span<const std::int64_t> frequency,
+Maybe<GainRegression> gain_regression(const PairedUnits& users, std::span<const std::int64_t> frequency,
                                       std::span<const std::int64_t> length, std::span<const std::size_t> target);
 
 OrderedJson to_json(const GainRegression& regression);

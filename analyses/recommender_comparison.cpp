@@ -15,23 +15,16 @@ std::vector<std::size_t> units_of(const UserCounts& users) {
   return {users.target.begin(), users.target.end()};
 }
 
-MetricGain gain_of(const RankingMetric& metric, const PairedUsers& pairs, const UserCounts& users,
+MetricGain gain_of(const RankingMetric& metric, const PairedUnits& pairs, const UserCounts& users,
                    const RecommenderOptions& options) {
   const std::vector<std::size_t> unit = units_of(users);
-  const std::vector<SignedGroup> all = {all_users(pairs)};
   std::vector<std::int64_t> frequency;
   for (std::size_t user = 0; user < users.users(); ++user) frequency.push_back(users.target_count(user));
-  const SeedMeans means = seed_means(pairs);
-  return {metric,
-          means.differences,
-          compare_seeds(means, options.resampling),
-          crossed_gain(pairs, all, GainScale::difference, unit),
-          crossed_gain(pairs, all, GainScale::log_ratio, unit),
-          bootstrap_gain(pairs, all, options.resamples),
+  return {score_gain(pairs, unit, options.resampling, options.resamples), metric,
           gain_regression(pairs, frequency, users.history_length, unit)};
 }
 
-StratifiedGains stratified(StratumKind kind, const UserCounts& users, const std::vector<PairedUsers>& metrics,
+StratifiedGains stratified(StratumKind kind, const UserCounts& users, const std::vector<PairedUnits>& metrics,
                            const RecommenderOptions& options) {
   StratifiedGains result{stratify(kind, users, options.item_edges)};
   const std::size_t count = result.strata.users.size();
@@ -43,7 +36,7 @@ StratifiedGains stratified(StratumKind kind, const UserCounts& users, const std:
   const std::vector<std::size_t> stratum(result.strata.stratum.begin(), result.strata.stratum.end());
   const std::vector<std::size_t> unit = units_of(users);
   Gains gains;
-  for (const PairedUsers& pairs : metrics)
+  for (const PairedUnits& pairs : metrics)
     gains.push_back(stratum_interaction(pairs, stratum, count, 0, count - 1, unit, options.resamples));
   result.gains = std::move(gains);
   return result;
@@ -88,16 +81,17 @@ const double* paper_stratum(const ArmComparison& comparison, StratumKind kind, s
 }
 
 PaperMatch paper_match_of(const runfile::RecommendRun& run, std::string_view name) {
-  return paper_match(name, std::ssize(run.users), std::ssize(run.item_train_count),
+  return paper_match(name, std::ssize(run.units), std::ssize(run.item_train_count),
                      run.request.at("data").at("interactions").get<std::int64_t>());
 }
 
 ArmComparison compare_arms(const ArmPair& pair, const RecommenderOptions& options) {
   const runfile::RecommendRun& run = *pair.baseline.run;
   const UserCounts users = user_counts(run);
-  const std::vector<float> baseline = pair.baseline.ranks(), candidate = pair.candidate.ranks();
+  const std::vector<double> baseline = pair.baseline.scores(runfile::rank_score),
+                            candidate = pair.candidate.scores(runfile::rank_score);
   const std::size_t seeds = pair.baseline.seeds().size();
-  std::vector<PairedUsers> metrics;
+  std::vector<PairedUnits> metrics;
   std::vector<MetricGain> gains;
   for (const RankingMetric& metric : options.metrics) {
     metrics.push_back(paired_users(metric, baseline, candidate, seeds, users.users()));

@@ -6,8 +6,7 @@
 #include "analyses/options.h"
 #include "analyses/paper_gains.h"
 #include "analyses/pooled_data_sets.h"
-#include "analyses/seed_comparison.h"
-#include "analyses/seed_user.h"
+#include "analyses/score_gain.h"
 #include "analyses/stratified_users.h"
 #include "analyses/stratum_interaction.h"
 #include "core/json.h"
@@ -31,14 +30,9 @@ struct RecommenderOptions {
   Resamples resamples;
 };
 
-/// One metric of two arms.
-struct MetricGain {
+/// One metric of two arms. Users with one target item err together.
+struct MetricGain : ScoreGain {
   RankingMetric metric;
-  std::vector<double> seed_differences;  ///< [seed] candidate - baseline
-  SeedComparison seeds;                  ///< over seeds, users fixed
-  Maybe<CrossedEstimate> difference;     ///< over seeds and users; users with one target item err together
-  Maybe<CrossedEstimate> log_ratio;      ///< likewise
-  BootstrapGains bootstrap;
   Maybe<GainRegression> regression;
 };
 

@@ -26,11 +26,7 @@ void put_paper(OrderedJson& json, const ArmComparison& comparison, const Ranking
 OrderedJson metrics_json(const ArmComparison& comparison) {
   OrderedJson metrics = OrderedJson::object();
   for (const MetricGain& gain : comparison.metrics) {
-    OrderedJson json = {{"seeds", to_json(gain.seeds)}};
-    put(json, "difference", gain.difference);
-    put(json, "log_ratio", gain.log_ratio);
-    put(json, "bootstrap_difference", gain.bootstrap.difference);
-    put(json, "bootstrap_log_ratio", gain.bootstrap.log_ratio);
+    OrderedJson json = to_json(static_cast<const ScoreGain&>(gain));
     json["regression"] = gain.regression ? to_json(*gain.regression) : OrderedJson(nullptr);
     if (!gain.regression) json["regression_reason"] = gain.regression.reason();
     put_paper(json, comparison, gain.metric);

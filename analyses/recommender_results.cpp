@@ -17,7 +17,8 @@ SeedValues over_seeds(std::vector<double> by_seed, const std::string& reason) {
 /// Means of some users over seeds and users.
 class CrossedMeans {
  public:
-  explicit CrossedMeans(const RecommenderArm& arm) : seeds_(arm.finished().size()), ranks_(arm.ranks()) {
+  explicit CrossedMeans(const RecommenderArm& arm)
+      : seeds_(arm.finished().size()), ranks_(arm.scores(runfile::rank_score)) {
     unit_.assign(arm.run->target.begin(), arm.run->target.end());
   }
 
@@ -30,19 +31,19 @@ class CrossedMeans {
 
  private:
   /// A mean is a gain over 0.
-  const PairedUsers& above_nothing(const RankingMetric& metric) {
+  const PairedUnits& above_nothing(const RankingMetric& metric) {
     const auto [found, is_new] = values_.try_emplace(metric.name());
     if (is_new) {
       found->second = paired_users(metric, ranks_, ranks_, seeds_, unit_.size());
-      std::fill(found->second.baseline.begin(), found->second.baseline.end(), 0.0F);
+      std::fill(found->second.baseline.begin(), found->second.baseline.end(), 0.0);
     }
     return found->second;
   }
 
   std::size_t seeds_;
-  std::vector<float> ranks_;
+  std::vector<double> ranks_;
   std::vector<std::size_t> unit_;
-  std::map<std::string, PairedUsers> values_;
+  std::map<std::string, PairedUnits> values_;
 };
 
 /// A metric of the users of one stratum.
@@ -50,9 +51,10 @@ SeedValues stratum_values(const RecommenderArm& arm, const RankingMetric& metric
                           std::size_t stratum, CrossedMeans& crossed) {
   std::vector<double> means;
   for (const std::size_t seed : arm.finished()) {
-    std::vector<float> ranks;
+    std::vector<double> ranks;
     for (std::size_t user = 0; user < strata.stratum.size(); ++user) {
-      if (strata.stratum[user] == static_cast<std::int64_t>(stratum)) ranks.push_back(arm.result(seed).rank[user]);
+      if (strata.stratum[user] == static_cast<std::int64_t>(stratum))
+        ranks.push_back(runfile::ranks_of(arm.result(seed))[user]);
     }
     if (!ranks.empty()) means.push_back(mean_of(metric, ranks));
   }
@@ -93,7 +95,7 @@ ArmResult result_of(const RecommenderArm& arm, const RecommenderResults& all) {
     validation.push_back(curve.values.at(static_cast<std::size_t>(curve.best_epoch - 1)));
   result.validation = over_seeds(std::move(validation), "no seed is trained");
   CrossedMeans crossed(arm);
-  std::vector<std::size_t> everybody(arm.run->users.size());
+  std::vector<std::size_t> everybody(arm.run->units.size());
   std::iota(everybody.begin(), everybody.end(), std::size_t{0});
   for (const RankingMetric& metric : ranking_metrics()) {
     std::vector<double> values;

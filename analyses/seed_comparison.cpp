@@ -64,7 +64,8 @@ SeedComparison compare_seeds(const SeedMeans& means, const Resampling& resamplin
       Maybe<Interval>::none(single),
       sign_test(differences),
       signed_rank_test(differences),
-      flip_test(differences, resampling)};
+      flip_test(differences, resampling),
+      means.noun};
   add_student(comparison, differences);
   return comparison;
 }
@@ -85,7 +86,7 @@ OrderedJson to_json(const SeedComparison& comparison) {
   put(json, "paired_t", comparison.t);
   put(json, "paired_t_naive_p", comparison.naive_p);
   if (const std::string note = small_p_note(comparison.seeds); !note.empty()) json["p_note"] = note;
-  put(json, "interval_95_same_users", comparison.interval);
+  put(json, fmt::format("interval_95_same_{}s", comparison.noun), comparison.interval);
   json["sign_test"] = to_json(comparison.signs);
   json["signed_rank_test"] = to_json(comparison.ranks);
   json["sign_flips_of_mean"] = to_json(comparison.flips);

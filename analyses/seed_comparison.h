@@ -2,7 +2,7 @@
 
 #include "analyses/measured.h"
 #include "analyses/options.h"
-#include "analyses/paired_users.h"
+#include "analyses/paired_units.h"
 #include "analyses/sign_tests.h"
 #include "core/json.h"
 
@@ -21,8 +21,9 @@ struct ArmSummary {
 /// @param values  [seed] at least one
 ArmSummary arm_summary(std::span<const double> values);
 
-/// Two arms, paired by seed. Every test and interval here has the seed as its unit and the test users as fixed: it
-/// speaks of other trainings, evaluated on the same users. seed_user.h speaks of other users too.
+/// Two arms, paired by seed. Every test and interval here has the seed as its sample and the units (users,
+/// documents) as fixed: it speaks of other trainings, evaluated on the same units. seed_unit.h speaks of other units
+/// too.
 struct SeedComparison {
   std::size_t seeds;
   ArmSummary baseline;
@@ -36,6 +37,7 @@ struct SeedComparison {
   SignedTest signs;
   SignedTest ranks;  ///< Wilcoxon's signed ranks
   SignedTest flips;  ///< sign flips of the mean difference
+  std::string noun;  ///< what a unit is called
 };
 
 /// Source: bft.tex, "Main results" (paired t); docs/inference.md, "Gains over seeds".

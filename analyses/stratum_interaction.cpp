@@ -15,12 +15,12 @@ StratumGain empty_stratum() {
   return {0, none, none, none, none, none, no_gain, no_gain, none};
 }
 
-StratumGain gain_of(const PairedUsers& users, const SignedGroup& group, std::span<const std::size_t> unit) {
-  if (group.users.empty()) return empty_stratum();
-  const SeedComparison over_seeds = compare_seeds(seed_means(users, group.users));
+StratumGain gain_of(const PairedUnits& users, const SignedGroup& group, std::span<const std::size_t> unit) {
+  if (group.units.empty()) return empty_stratum();
+  const SeedComparison over_seeds = compare_seeds(seed_means(users, group.units));
   const std::span one(&group, 1);
   const Measured later = Measured::none("not corrected yet");
-  return {group.users.size(),
+  return {group.units.size(),
           over_seeds.baseline.mean,
           over_seeds.candidate.mean,
           over_seeds.relative,
@@ -61,21 +61,21 @@ OrderedJson to_json(const StratumGain& gain) {
 
 }  // namespace
 
-StratumInteraction stratum_interaction(const PairedUsers& users, std::span<const std::size_t> stratum,
+StratumInteraction stratum_interaction(const PairedUnits& users, std::span<const std::size_t> stratum,
                                        std::size_t strata, std::size_t first, std::size_t second,
                                        std::span<const std::size_t> unit, const Resamples& resamples) {
-  ASSERT(stratum.size() == users.users && first < strata && second < strata && first != second,
-         "{} strata of {} users; strata {} and {} of {}", stratum.size(), users.users, first, second, strata);
+  ASSERT(stratum.size() == users.units && first < strata && second < strata && first != second,
+         "{} strata of {} users; strata {} and {} of {}", stratum.size(), users.units, first, second, strata);
   std::vector<SignedGroup> groups(strata, SignedGroup{{}, 1});
   for (std::size_t user = 0; user < stratum.size(); ++user) {
     ASSERT(stratum[user] < strata, "stratum {} of {}", stratum[user], strata);
-    groups[stratum[user]].users.push_back(user);
+    groups[stratum[user]].units.push_back(user);
   }
   std::vector<StratumGain> gains;
   gains.reserve(groups.size());
   for (const SignedGroup& group : groups) gains.push_back(gain_of(users, group, unit));
   correct(gains);
-  const std::array contrast = {SignedGroup{groups[first].users, 1}, SignedGroup{groups[second].users, -1}};
+  const std::array contrast = {SignedGroup{groups[first].units, 1}, SignedGroup{groups[second].units, -1}};
   return {gains,
           first,
           second,

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "analyses/crossed_estimate.h"
-#include "analyses/paired_users.h"
-#include "analyses/seed_user.h"
+#include "analyses/paired_units.h"
+#include "analyses/seed_unit.h"
 #include "core/json.h"
 
 #include <cstddef>
@@ -37,8 +37,8 @@ struct StratumInteraction {
 
 /// Source: docs/inference.md, "Strata of users".
 /// @param stratum  [user] below `strata`
-/// @param unit     as for crossed_gain: users of one target item err together
-StratumInteraction stratum_interaction(const PairedUsers& users, std::span<const std::size_t> stratum,
+/// @param unit     the clusters of crossed_gain: users of one target item err together
+StratumInteraction stratum_interaction(const PairedUnits& users, std::span<const std::size_t> stratum,
                                        std::size_t strata, std::size_t first, std::size_t second,
                                        std::span<const std::size_t> unit = {}, const Resamples& resamples = {});
 

@@ -76,7 +76,7 @@ PaperTable facts_table(const TrainedRun& trained) {
   const auto add = [&](const std::string& what, const std::string& value) { table.rows.push_back({what, value}); };
   add("backbone", backbone_title(run.backbone()));
   add("data set", printable(run.data_name(), 60));
-  add("users", std::to_string(run.users.size()));
+  add("users", std::to_string(run.units.size()));
   add("items", std::to_string(run.item_train_count.size()));
   add("interactions", std::to_string(data.at("interactions").get<std::int64_t>()));
   add("split", short_checksum(run.split()));

@@ -2,8 +2,8 @@
 
 #include "analyses/gain_decisions.h"
 #include "core/counted.h"
-#include "core/number_ranges.h"
 #include "reports/recommend/stratum_words.h"
+#include "reports/terminal/compare_words.h"
 
 #include <fmt/ranges.h>
 
@@ -20,23 +20,13 @@ using analyses::Maybe;
 using analyses::Measured;
 using analyses::MetricGain;
 using analyses::StratifiedGains;
-
-/// Reasons of missing numbers, each once.
-class Reasons {
- public:
-  void add(const std::string& reason) {
-    if (!reason.empty() && std::find(reasons_.begin(), reasons_.end(), reason) == reasons_.end())
-      reasons_.push_back(reason);
-  }
-  std::string text() const {
-    std::string text;
-    for (const std::string& reason : reasons_) text += fmt::format("-: {}\n", reason);
-    return text;
-  }
-
- private:
-  std::vector<std::string> reasons_;
-};
+using compare_words::ends_of;
+using compare_words::interval_heading;
+using compare_words::kind_of;
+using compare_words::notes_on_seeds;
+using compare_words::p_number;
+using compare_words::paired_seeds;
+using compare_words::Reasons;
 
 std::string number(const Measured& value) {
   return value ? fmt::format("{:.4f}", *value) : "-";
@@ -46,29 +36,13 @@ std::string percent(const Measured& share) {
   return share ? fmt::format("{:+.1f}%", 100 * *share) : "-";
 }
 
-std::string p_number(const Measured& p) {
-  return !p ? "-" : *p < 0.0001 ? "<.0001" : fmt::format("{:.4f}", *p);
-}
-
 /// "-1.2% to +3.4%", of a log ratio.
 std::string percent_interval(const analyses::Interval& log_ratio) {
   return fmt::format("{:+.1f}% to {:+.1f}%", 100 * std::expm1(log_ratio.low), 100 * std::expm1(log_ratio.high));
 }
 
-/// What this number of seeds allows: an interval, a range without a level, or an interval over users alone.
 std::string percent_interval(const Maybe<CrossedEstimate>& log_ratio) {
-  if (!log_ratio) return "-";
-  for (const auto* ends : {&log_ratio->interval, &log_ratio->range, &log_ratio->over_units}) {
-    if (*ends) return percent_interval(**ends);
-  }
-  return "-";
-}
-
-/// The heading of these intervals.
-std::string interval_heading(std::size_t seeds) {
-  return seeds == 1                               ? "95%, users alone"
-         : seeds < analyses::fewest_crossed_seeds ? "range, no level"
-                                                  : "95% of the change";
+  return ends_of(log_ratio, [](const analyses::Interval& interval) { return percent_interval(interval); });
 }
 
 std::string arm(double mean, const Measured& deviation) {
@@ -78,12 +52,6 @@ std::string arm(double mean, const Measured& deviation) {
 /// An arm without training is the same with every seed and has no deviation.
 std::string arm(const analyses::ArmSummary& summary, const std::vector<analyses::ArmCurve>& curves) {
   return curves.empty() ? fmt::format("{:.4f} (-)", summary.mean) : arm(summary.mean, summary.deviation);
-}
-
-/// What stands behind an interval that is none of the stated ones.
-std::string kind_of(const Maybe<CrossedEstimate>& log_ratio) {
-  if (!log_ratio || log_ratio->interval) return "";
-  return log_ratio->range ? " (range)" : " (users alone)";
 }
 
 constexpr const char* decision_line = "{:<10} {:>8}   {:<30} {:>7} {:>7} {:>8}  {}\n";
@@ -150,32 +118,23 @@ std::string strata_rows(const ArmComparison& comparison, const StratifiedGains& 
     const Maybe<CrossedEstimate>& contrast = (*gains.gains)[i].log_ratio;
     text += fmt::format("  first against last, {}: ", comparison.metrics[i].metric.name());
     text += contrast ? fmt::format("{} ({}{}), p {}\n", percent(std::expm1(contrast->value)),
-                                   stated_interval(contrast) ? "" : interval_heading(contrast->seeds) + ": ",
+                                   stated_interval(contrast) ? "" : interval_heading(contrast->seeds, "user") + ": ",
                                    percent_interval(contrast), p_number(stated_p(contrast)))
                      : fmt::format("-: {}\n", contrast.reason());
   }
   return text;
 }
 
-std::string notes_on_seeds(std::size_t seeds) {
-  if (seeds == 1) return "95%, users alone: other users of this kind. It says nothing about other trainings.\n";
-  const std::string note = analyses::small_p_note(seeds);
-  return note.empty() ? "" : "p: " + note + "\n";
-}
-
 std::string one(const ArmComparison& comparison) {
-  const bool same = comparison.baseline_seeds == comparison.candidate_seeds;
-  const std::string seeds = same ? number_ranges(comparison.baseline_seeds, " to ")
-                                 : fmt::format("{} with {} in order", number_ranges(comparison.baseline_seeds, " to "),
-                                               number_ranges(comparison.candidate_seeds, " to "));
+  const std::string seeds = paired_seeds(comparison.baseline_seeds, comparison.candidate_seeds);
   std::string text =
       fmt::format("{}, {}, {}, {}\nseeds {}\n", comparison.title(), counted(comparison.baseline_seeds.size(), "seed"),
                   counted(comparison.users, "user"), counted(comparison.items, "item"), seeds);
   text += fmt::format(metric_line, "metric", "baseline (sd)", "candidate (sd)", "change",
-                      interval_heading(comparison.baseline_seeds.size()), "p", "naive p", "signs p");
+                      interval_heading(comparison.baseline_seeds.size(), "user"), "p", "naive p", "signs p");
   Reasons reasons;
   text += metric_rows(comparison, reasons);  // in a statement of its own: it fills `reasons`
-  text += reasons.text() + notes_on_seeds(comparison.baseline_seeds.size());
+  text += reasons.text() + notes_on_seeds(comparison.baseline_seeds.size(), "user");
   text += strata_rows(comparison, comparison.by_item) + strata_rows(comparison, comparison.by_user);
   if (std::isfinite(comparison.length_frequency_correlation))
     text += fmt::format("correlation of known items and target count over users: {:+.3f}\n",

@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 
 #include "analyses/arm_pairs.h"
+#include "analyses/experiment_comparison.h"
 #include "analyses/gain_decisions.h"
 #include "analyses/recommender_comparison.h"
 #include "cli/given_run.h"
@@ -14,13 +15,17 @@
 #include "core/strata.h"
 #include "reports/recommend/compare_report.h"
 #include "reports/terminal/compare_terminal.h"
+#include "reports/terminal/experiment_terminal.h"
+#include "runfile/experiment_run.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 
 namespace gainlens::cli {
@@ -30,13 +35,17 @@ namespace fs = std::filesystem;
 
 struct CompareArguments {
   std::vector<std::string> runs;
-  std::vector<std::string> metrics = {"hr@10", "ndcg@10", "mrr"};
+  std::vector<std::string> metrics;  // none: those of default_metrics, or all scores of an experiment
   std::string edges = "quintiles";
   std::vector<std::string> paper;
   analyses::Pairing pairing;
   std::string out;
   std::int64_t resamples = analyses::Resamples{}.count;
+  std::optional<double> margin;
 };
+
+/// The metrics of recommenders, unless others are named.
+const std::vector<std::string> default_metrics = {"hr@10", "ndcg@10", "mrr"};
 
 /// "RUN" or "RUN:ARM". A path that exists is a run, whatever it contains.
 std::pair<std::string, std::string> parse_run(const std::string& text) {
@@ -46,13 +55,15 @@ std::pair<std::string, std::string> parse_run(const std::string& text) {
 }
 
 /// The arms that the command line names, in its order; all arms of a run that is given without one.
-std::vector<analyses::RecommenderArm> read_arms(const std::vector<std::string>& texts) {
-  std::vector<analyses::RecommenderArm> arms;
-  std::map<fs::path, std::shared_ptr<const runfile::RecommendRun>> runs;
+template <typename Run>
+std::vector<analyses::ArmOf<Run>> read_arms(const std::vector<std::string>& texts,
+                                            std::shared_ptr<const Run> (*read)(const fs::path&)) {
+  std::vector<analyses::ArmOf<Run>> arms;
+  std::map<fs::path, std::shared_ptr<const Run>> runs;
   for (const std::string& text : texts) {
     const auto [path, wanted] = parse_run(text);
     auto& run = runs[fs::weakly_canonical(path)];
-    if (run == nullptr) run = given_recommend_run(path);
+    if (run == nullptr) run = read(path);
     CHECK(wanted.empty() || std::find(run->arms.begin(), run->arms.end(), wanted) != run->arms.end(),
           "{}: has no arm '{}', but {}{}", printable(path), printable(wanted, 60), fmt::join(run->arms, ", "),
           did_you_mean(wanted, run->arms));
@@ -76,10 +87,8 @@ std::vector<std::int64_t> edges_of(const std::string& text) {
 analyses::RecommenderOptions options_of(const CompareArguments& arguments, std::uint64_t seed) {
   analyses::RecommenderOptions options;
   options.metrics.clear();
-  for (const std::string& metric : arguments.metrics) {
+  for (const std::string& metric : arguments.metrics.empty() ? default_metrics : arguments.metrics) {
     options.metrics.push_back(parse_ranking_metric(metric));
-    CHECK(std::count(options.metrics.begin(), options.metrics.end(), options.metrics.back()) == 1,
-          "--metrics: {} stands twice", metric);
   }
   options.item_edges = edges_of(arguments.edges);
   options.resampling.seed = seed;
@@ -118,10 +127,11 @@ void write_report(const std::vector<analyses::ArmComparison>& comparisons,
                      printable(fmt::format("{}", fmt::join(written.failed, "; ")), 600));
 }
 
-void compare(const CompareArguments& arguments, const GlobalOptions& global) {
+void compare_recommenders(const CompareArguments& arguments, const GlobalOptions& global) {
+  CHECK(!arguments.margin, "--margin: is for experiments whose units are no users of recommenders; leave it out");
   const analyses::RecommenderOptions options = options_of(arguments, global.seed);
   if (!arguments.out.empty()) check_holds_no_run(arguments.out);
-  const std::vector<analyses::RecommenderArm> arms = read_arms(arguments.runs);
+  const std::vector<analyses::RecommenderArm> arms = read_arms(arguments.runs, &given_recommend_run);
   const std::vector<analyses::ArmPair> pairs = analyses::pair_arms(arms, arguments.pairing);
   auto names = paper_names(arguments.paper, pairs);
   std::vector<analyses::ArmComparison> comparisons;
@@ -145,14 +155,67 @@ void compare(const CompareArguments& arguments, const GlobalOptions& global) {
   print_result("{}\n", json_text(json, 2));
 }
 
+/// Refuses what only comparisons of recommenders have.
+void check_experiment_arguments(const CompareArguments& arguments) {
+  const bool given[] = {!arguments.out.empty(), arguments.edges != CompareArguments{}.edges, !arguments.paper.empty()};
+  const char* const options[] = {"--out", "--edges", "--paper"};
+  for (std::size_t i = 0; i < std::size(options); ++i)
+    CHECK(!given[i], "{}: is for recommender runs, and {} is the run of an experiment; leave it out", options[i],
+          printable(arguments.runs.front()));
+}
+
+void compare_experiments(const CompareArguments& arguments, const GlobalOptions& global) {
+  check_experiment_arguments(arguments);
+  analyses::ExperimentOptions options{.scores = arguments.metrics, .margin = arguments.margin};
+  options.resampling.seed = global.seed;
+  options.resamples = {arguments.resamples, global.seed};
+  const std::vector<analyses::ExperimentArm> arms = read_arms(arguments.runs, &given_experiment_run);
+  std::vector<analyses::ExperimentComparison> comparisons;
+  for (const analyses::ExperimentPair& pair : analyses::pair_arms(arms, arguments.pairing))
+    comparisons.push_back(analyses::compare_arms(pair, options));
+  if (!global.json) {
+    print_result("{}", reports::print_comparisons(comparisons));
+    return;
+  }
+  OrderedJson json = {{"comparisons", OrderedJson::array()}};
+  for (const analyses::ExperimentComparison& comparison : comparisons)
+    json["comparisons"].push_back(to_json(comparison));
+  for (const analyses::GainDecision& row : analyses::decide(comparisons))
+    json["comparisons"][row.comparison]["scores"][comparisons[row.comparison].scores[row.metric].score.name]
+        ["decision"] = to_json(row);
+  print_result("{}\n", json_text(json, 2));
+}
+
+void compare(const CompareArguments& arguments, const GlobalOptions& global) {
+  for (std::size_t i = 0; i < arguments.metrics.size(); ++i)
+    CHECK(std::ranges::count(arguments.metrics, arguments.metrics[i]) == 1, "--metrics: {} stands twice",
+          printable(arguments.metrics[i], 60));
+  std::vector<std::string> experiments, others;
+  for (const std::string& text : arguments.runs)
+    (runfile::is_experiment_run(parse_run(text).first) ? experiments : others).push_back(printable(text));
+  CHECK(experiments.empty() || others.empty(),
+        "compare: {} is the run of an experiment, and {} is not; give recommender runs alone, or experiments alone",
+        experiments.front(), others.front());
+  if (experiments.empty())
+    compare_recommenders(arguments, global);
+  else
+    compare_experiments(arguments, global);
+}
+
 void add_options(CLI::App& command, CompareArguments& arguments) {
   command
       .add_option("runs", arguments.runs,
-                  "Run folders or run.h5 files of train recommend, or RUN:ARM for one arm of a run")
+                  "Run folders or run.h5 files of train recommend or of another experiment, or RUN:ARM for one arm of "
+                  "a run")
       ->required();
   command.add_option("--baseline", arguments.pairing.baseline,
                      "Name of the arm that the others are compared with (default: the first arm of each split)");
-  add_name_list(command, "--metrics", arguments.metrics, "Metrics to compare, separated by commas");
+  add_name_list(command, "--metrics", arguments.metrics,
+                fmt::format("Metrics to compare, separated by commas (default: {}; of an experiment all of its scores)",
+                            fmt::join(default_metrics, ",")));
+  command.add_option("--margin", arguments.margin,
+                     "Experiments: also test whether the arms are equivalent, that is, whether the means of a score\n"
+                     "differ by less than this, in the unit of the score");
   command.add_option("--out", arguments.out,
                      "Folder for report.html, summary.json, and tables as LaTeX and CSV; made if it does not exist");
   command
@@ -179,7 +242,8 @@ void add_compare(CLI::App& app, const GlobalOptions& global, Action& action) {
       app, subcommand_named("compare"), "gainlens compare RUN",
       "Arms on the same split are compared with the first of them; a run without an arm stands for all of its\n"
       "arms. Every number comes from the ranks of the test items. If two arms are compared on several data sets,\n"
-      "the results are pooled.\n"
+      "the results are pooled. Of another experiment the units are questions or documents in the place of users,\n"
+      "and changes are differences of their scores.\n"
       "  95%, p    of the relative change, over other seeds and other users; users with the same test item count\n"
       "            as one. This p decides, at 5%\n"
       "  Holm p    p, corrected for all rows of the first table\n"

@@ -73,7 +73,7 @@ void refuse_other_than_sweep(const fs::path& path) {
         "{}: is a checkpoint, and a run is needed here; sweep it first: gainlens sweep {} --text FILE --out RUN, then "
         "give RUN",
         shown, checkpoint);
-  runfile::refuse_recommend_run(path);
+  runfile::refuse_trained_run(path);
 }
 
 }  // namespace
@@ -110,6 +110,10 @@ std::shared_ptr<const runfile::RecommendRun> given_recommend_run(const fs::path&
   recommend::ProvenRun proven = recommend::read_proven_run(path);
   if (!proven.unproven.empty()) print_notice("gainlens: {}: {}\n", printable(path.string()), proven.unproven);
   return std::make_shared<const runfile::RecommendRun>(std::move(proven.run));
+}
+
+std::shared_ptr<const runfile::ExperimentRun> given_experiment_run(const fs::path& path) {
+  return std::make_shared<const runfile::ExperimentRun>(runfile::read_experiment_run(path));
 }
 
 DoubtfulRun open_doubtful_run(const fs::path& path) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "runfile/experiment_run.h"
 #include "runfile/recommend_run.h"
 #include "runfile/run_proof.h"
 #include "runfile/run_reader.h"
@@ -50,5 +51,9 @@ GivenRun open_given_run(const std::filesystem::path& path);
 /// standard error what was not compared.
 /// @throws InvalidArgument  as recommend::read_proven_run()
 std::shared_ptr<const runfile::RecommendRun> given_recommend_run(const std::filesystem::path& path);
+
+/// The same for the run of another experiment, whose run.h5 is compared with the checksum beside it.
+/// @throws InvalidArgument  as runfile::read_experiment_run()
+std::shared_ptr<const runfile::ExperimentRun> given_experiment_run(const std::filesystem::path& path);
 
 }  // namespace gainlens::cli

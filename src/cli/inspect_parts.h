@@ -4,6 +4,7 @@
 #include "cli/findings.h"
 #include "data/interactions.h"
 #include "models/decoder/decoder_config.h"
+#include "runfile/trained_run.h"
 
 #include <CLI/CLI.hpp>
 
@@ -65,6 +66,13 @@ void inspect_run(const std::filesystem::path& path, Findings& findings);
 
 /// As inspect_checkpoint(), for a run of train recommend.
 void inspect_recommend_run(const std::filesystem::path& path, Findings& findings);
+
+/// As inspect_checkpoint(), for the run of another experiment.
+void inspect_experiment_run(const std::filesystem::path& path, Findings& findings);
+
+/// Adds the arms, seeds and metrics of the run of an experiment, and how many trainings of each arm are finished.
+/// @returns  the number of finished trainings
+std::int64_t add_trainings(const runfile::TrainedRun& run, const std::vector<std::string>& metrics, Findings& findings);
 
 /// Whether a path is a file that can only be a data set: it is neither a run nor weights nor a configuration.
 bool looks_like_data_set(const std::filesystem::path& path);

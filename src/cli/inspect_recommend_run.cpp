@@ -11,22 +11,10 @@
 
 namespace gainlens::cli {
 
-void inspect_recommend_run(const std::filesystem::path& path, Findings& findings) {
-  const recommend::ProvenRun proven = recommend::read_proven_run(path);
-  const runfile::RecommendRun& run = proven.run;
-  findings.add("kind", "recommender run");
-  findings.add("backbone", run.backbone());
-  const Json& data = run.request.at("data");
-  const std::int64_t users = std::ssize(run.users), items = std::ssize(run.item_train_count);
-  findings.add("data set",
-               fmt::format("{} ({}, {}, {})", printable(run.data_name()), counted(users, "user"),
-                           counted(items, "item"), counted(data.at("interactions").get<std::int64_t>(), "interaction")),
-               data);
-  findings.add("split checksum", printable(run.split()), run.split());
+std::int64_t add_trainings(const runfile::TrainedRun& run, const std::vector<std::string>& metrics,
+                           Findings& findings) {
   findings.add("arms", fmt::format("{}", fmt::join(run.arms, ", ")), run.arms);
   findings.add("seeds", number_ranges(run.seeds, " to "), run.seeds);
-  std::vector<std::string> metrics;
-  for (const RankingMetric& metric : ranking_metrics()) metrics.push_back(metric.name());
   findings.add("metrics", fmt::format("{}", fmt::join(metrics, ", ")), metrics);
   std::int64_t finished = 0;
   for (std::size_t arm = 0; arm < run.arms.size(); ++arm) {
@@ -36,6 +24,24 @@ void inspect_recommend_run(const std::filesystem::path& path, Findings& findings
     finished += of_arm;
   }
   findings.add("finished", fmt::format("{} of {}", finished, counted(run.results.size(), "training")), finished);
+  return finished;
+}
+
+void inspect_recommend_run(const std::filesystem::path& path, Findings& findings) {
+  const recommend::ProvenRun proven = recommend::read_proven_run(path);
+  const runfile::RecommendRun& run = proven.run;
+  findings.add("kind", "recommender run");
+  findings.add("backbone", run.backbone());
+  const Json& data = run.request.at("data");
+  const std::int64_t users = std::ssize(run.units), items = std::ssize(run.item_train_count);
+  findings.add("data set",
+               fmt::format("{} ({}, {}, {})", printable(run.data_name()), counted(users, "user"),
+                           counted(items, "item"), counted(data.at("interactions").get<std::int64_t>(), "interaction")),
+               data);
+  findings.add("split checksum", printable(run.split()), run.split());
+  std::vector<std::string> metrics;
+  for (const RankingMetric& metric : ranking_metrics()) metrics.push_back(metric.name());
+  const std::int64_t finished = add_trainings(run, metrics, findings);
   std::vector<std::string> diverged;
   for (std::size_t i = 0; i < run.results.size(); ++i) {
     const std::string why = run.results[i] ? divergence_of(*run.results[i], items) : "";

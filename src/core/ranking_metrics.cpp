@@ -50,11 +50,24 @@ RankingMetric parse_ranking_metric(const std::string& name) {
                 did_you_mean(name, names));
 }
 
-double mean_of(const RankingMetric& metric, std::span<const float> ranks) {
+namespace {
+
+template <typename Rank>
+double mean_over(const RankingMetric& metric, std::span<const Rank> ranks) {
   ASSERT(!ranks.empty(), "{} of no ranks", metric.name());
   double sum = 0;
-  for (const float rank : ranks) sum += metric.of_rank(static_cast<double>(rank));
+  for (const Rank rank : ranks) sum += metric.of_rank(static_cast<double>(rank));
   return sum / static_cast<double>(ranks.size());
+}
+
+}  // namespace
+
+double mean_of(const RankingMetric& metric, std::span<const float> ranks) {
+  return mean_over(metric, ranks);
+}
+
+double mean_of(const RankingMetric& metric, std::span<const double> ranks) {
+  return mean_over(metric, ranks);
 }
 
 }  // namespace gainlens

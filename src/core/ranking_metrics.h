@@ -33,5 +33,6 @@ RankingMetric parse_ranking_metric(const std::string& name);
 
 /// Mean over the ranks, in double. @param ranks  at least one
 double mean_of(const RankingMetric& metric, std::span<const float> ranks);
+double mean_of(const RankingMetric& metric, std::span<const double> ranks);
 
 }  // namespace gainlens

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/json.h"
-#include "runfile/recommend_run.h"
+#include "runfile/trained_run.h"
 
 #include <cstdint>
 #include <map>
@@ -9,8 +9,8 @@
 
 namespace gainlens::experiment {
 
-/// What is known of a job that has been done: curves, metrics, and a score of every unit. The file of the run holds
-/// these, so the type is its.
+/// What is known of a job that has been done: curves, metrics, and the scores of every unit, whatever the units are.
+/// The file of every run holds these, so the type is its.
 using Result = runfile::TrainedSeed;
 
 /// A result with what proves the files beside it.

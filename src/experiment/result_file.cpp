@@ -12,8 +12,11 @@
 namespace gainlens::experiment {
 namespace {
 
-constexpr std::string_view result_format = "gainlens-recommend-result", curve_prefix = "curve.",
-                           filter_prefix = "filter.", test_prefix = "test.";
+constexpr std::string_view result_format = "gainlens-recommend-result",  // of every experiment: recommenders were first
+    curve_prefix = "curve.", filter_prefix = "filter.", test_prefix = "test.", score_prefix = "score.";
+
+/// The score that is stored in float32, without a prefix.
+constexpr std::string_view rank_score = "rank";
 
 template <typename Number>
 formats::TensorToWrite tensor(std::string name, formats::DType dtype, std::span<const Number> numbers) {
@@ -29,8 +32,7 @@ std::vector<Number> numbers_of(const formats::TensorEntry& entry, formats::DType
   return numbers;
 }
 
-constexpr std::string_view repair =
-    "delete it and repeat its gainlens train recommend command, which computes it again";
+constexpr std::string_view repair = "delete it and repeat the command that trained it, which computes it again";
 
 /// Of the checksum: what the file says beside its tensors.
 std::string head(const std::string& arm, const std::string& seed, const std::string& best_epoch,
@@ -93,9 +95,12 @@ StoredResult read_result(const formats::TensorFile& stored, const Metadata& meta
       const auto values = numbers_of<double>(entry, formats::DType::f64, where);
       CHECK(values.size() == 1, "{}: '{}' has {} numbers; must have 1", where, printable(name, 100), values.size());
       result.test[name.substr(test_prefix.size())] = values[0];
+    } else if (name.starts_with(score_prefix)) {
+      result.scores[name.substr(score_prefix.size())] = numbers_of<double>(entry, formats::DType::f64, where);
     } else {
-      CHECK(name == "rank", "{}: '{}' is no part of a result", where, printable(name, 100));
-      result.rank = numbers_of<float>(entry, formats::DType::f32, where);
+      CHECK(name == rank_score, "{}: '{}' is no part of a result", where, printable(name, 100));
+      const auto ranks = numbers_of<float>(entry, formats::DType::f32, where);
+      result.scores[name].assign(ranks.begin(), ranks.end());
     }
   }
   return read;
@@ -119,7 +124,15 @@ void save_result(const std::filesystem::path& file, const std::string& label, st
     tensors.push_back(tensor<double>(std::string(filter_prefix) + name, formats::DType::f64, values));
   for (const auto& [name, value] : result.test)
     tensors.push_back(tensor<double>(std::string(test_prefix) + name, formats::DType::f64, {&value, 1}));
-  tensors.push_back(tensor<float>("rank", formats::DType::f32, result.rank));
+  std::vector<float> ranks;
+  for (const auto& [name, values] : result.scores) {
+    if (name == rank_score) {
+      for (const double rank : values) ranks.push_back(static_cast<float>(rank));  // whole and half numbers: exact
+      tensors.push_back(tensor<float>(name, formats::DType::f32, ranks));
+    } else {
+      tensors.push_back(tensor<double>(std::string(score_prefix) + name, formats::DType::f64, values));
+    }
+  }
   std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   const std::string seed_text = std::to_string(seed), best_epoch = std::to_string(result.best_epoch);
   const std::string kept = stored.kept.is_null() ? "" : stored.kept.dump();

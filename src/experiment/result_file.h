@@ -11,9 +11,10 @@ namespace gainlens::experiment {
 /// The file of a result, in the folder of its job.
 inline constexpr const char* result_name = "result.safetensors";
 
-/// Written atomically, as safetensors: float64 tensors "curve.METRIC" [epoch], "filter.NAME" [epoch * layer] and
-/// "test.METRIC" [1], float32 "rank" [user], and the metadata "arm", "seed", "best_epoch", "kept", "request" and
-/// "sha256", the checksum of all the others.
+/// Written atomically, as safetensors: float64 tensors "curve.METRIC" [epoch], "filter.NAME" [epoch * layer],
+/// "test.METRIC" [1] and "score.NAME" [unit], and the metadata "arm", "seed", "best_epoch", "kept", "request" and
+/// "sha256", the checksum of all the others. The score "rank" of recommenders is the
+/// float32 tensor "rank", as every version wrote it.
 /// @param label  Job::label(), the metadata "arm"
 /// @throws RunFailed  the disk is full
 void save_result(const std::filesystem::path& file, const std::string& label, std::uint64_t seed,

@@ -23,9 +23,11 @@ constexpr std::string_view of_earlier_version = "an earlier version of gainlens 
 constexpr double most_rounding = 1e-9;
 
 void check_metrics(const experiment::Result& result, const std::string& where) {
+  const auto scores = result.scores.find(runfile::rank_score);
+  const std::vector<double> ranks = scores == result.scores.end() ? std::vector<double>() : scores->second;
   for (const RankingMetric& metric : ranking_metrics()) {
     const auto stored = result.test.find(metric.name());
-    const double found = result.rank.empty() ? 0 : mean_of(metric, result.rank);
+    const double found = ranks.empty() ? 0 : mean_of(metric, ranks);
     CHECK(stored != result.test.end() && std::abs(stored->second - found) <= most_rounding,
           "{}: its '{}' is {}, and its ranks give {}: the file is damaged; delete it and repeat its gainlens train "
           "recommend command, which computes it again",

@@ -1,19 +1,16 @@
 #include "recommend/train_recommend.h"
 
-#include "core/atomic_file.h"
 #include "core/check.h"
 #include "core/checked.h"
 #include "core/listener.h"
 #include "core/nearest.h"
-#include "experiment/result_file.h"
+#include "experiment/finished_jobs.h"
 #include "recommend/finished_seeds.h"
 #include "recommend/idle_settings.h"
 #include "recommend/recommend_task.h"
 #include "recommend/train_seed.h"
 #include "recommend/training_memory.h"
 #include "runfile/recommend_run.h"
-#include "runfile/run_file_name.h"
-#include "runfile/run_proof.h"
 #include "runfile/training_request.h"
 
 #include <fmt/ranges.h>
@@ -21,7 +18,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
 namespace gainlens::recommend {
@@ -116,29 +112,6 @@ const BackboneKind& backbone_of(const Json& request, const std::string& where) {
   return backbone_named(request["backbone"].get<std::string>(), where + ": 'backbone'");
 }
 
-/// The finished trainings of one arm, with one variant, in its folder.
-struct FinishedArm {
-  std::map<std::uint64_t, experiment::Result> finished;
-  std::map<std::uint64_t, std::int64_t> begun;  ///< the epochs of those that go on
-};
-
-FinishedArm finished_arm(const std::filesystem::path& folder, const std::string& label, const Settings& settings) {
-  FinishedArm arm;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    const auto seed = experiment::seed_of_folder(entry.path().filename().string());
-    if (!seed || !std::filesystem::exists(entry.path() / experiment::result_name)) continue;
-    experiment::Result result = prove_seed(entry.path(), label, *seed).result;
-    if (experiment::is_finished(result, settings.epochs, settings.patience))
-      arm.finished[*seed] = std::move(result);
-    else
-      arm.begun[*seed] = runfile::epochs_of(result);
-  }
-  for (const auto& [seed, epochs] : arm.begun)
-    tell_note("{} seed {}: has {} of {} epochs and is left out of run.h5; ask for it, to continue", label, seed, epochs,
-              settings.epochs);
-  return arm;
-}
-
 }  // namespace
 
 void check_arms(const std::vector<std::string>& arms) {
@@ -159,47 +132,30 @@ void combine_seeds(const std::filesystem::path& out, const data::LeaveOneOut& sp
   const Settings settings = stored_settings(run.request.at("training"), where, backbone_of(run.request, where));
   auto variants = settings_of_variants(stored_variants(run.request, where), settings);
   variants.emplace("", settings);
-  std::vector<FinishedArm> arms;
-  std::set<std::uint64_t> seeds;
+  std::vector<experiment::SoughtArm> arms;
   for (const std::string& arm : arm_names()) {
-    for (const auto& [variant, of_variant] : variants) {
-      const std::string label = experiment::Job{arm, variant, 0, {}}.label();
-      if (!std::filesystem::is_directory(out / label)) continue;
-      FinishedArm found = finished_arm(out / label, label, of_variant);
-      // The folder of an arm may hold those of variants alone.
-      if (found.finished.empty() && found.begun.empty() && variant.empty() && variants.size() > 1) continue;
-      for (const auto& [seed, result] : found.finished) seeds.insert(seed);
-      for (const auto& [seed, epochs] : found.begun) seeds.insert(seed);
-      run.arms.push_back(label);
-      arms.push_back(std::move(found));
-    }
+    for (const auto& [variant, of_variant] : variants)
+      arms.push_back({arm,
+                      variant,
+                      {[](const experiment::Job& job) { return prove_seed(job.folder, job.label(), job.seed).result; },
+                       of_variant.epochs, of_variant.patience}});
   }
-  run.seeds.assign(seeds.begin(), seeds.end());
-  run.users = split.interactions().users;
+  experiment::add_finished(run, out, arms);
+  run.units = split.interactions().users;
   for (std::int64_t user = 0; user < split.users(); ++user) {
     run.target.push_back(split.target(user, data::HeldOut::test));
     run.history_length.push_back(std::ssize(split.history(user, data::HeldOut::test).items));
     run.training_length.push_back(std::ssize(split.training(user)));
   }
   run.item_train_count.assign(split.training_counts().begin() + 1, split.training_counts().end());
-  for (std::size_t arm = 0; arm < arms.size(); ++arm) {
-    for (const std::uint64_t seed : run.seeds) {
-      auto& result = run.results.emplace_back();
-      const auto done = arms[arm].finished.find(seed);
-      if (done == arms[arm].finished.end()) continue;
-      CHECK(std::ssize(done->second.rank) == split.users(),
-            "{}: arm {}, seed {} has ranks of {} users; the data set has {}", printable(out.string()), run.arms[arm],
-            seed, done->second.rank.size(), split.users());
-      result = std::move(done->second);
-    }
+  for (std::size_t i = 0; i < run.results.size(); ++i) {
+    const std::size_t ranks = run.results[i] ? runfile::ranks_of(*run.results[i]).size() : run.units.size();
+    CHECK(ranks == run.units.size(), "{}: arm {}, seed {} has ranks of {} users; the data set has {}",
+          printable(out.string()), run.arms[i / run.seeds.size()], run.seeds[i % run.seeds.size()], ranks,
+          run.units.size());
   }
-  const std::filesystem::path combined = out / runfile::run_file_name;
-  TemporaryFile written(combined);
-  runfile::write_recommend_run(written.path(), run, program_version);
-  flush_to_disk(written.path());
-  std::filesystem::remove(runfile::checksum_file_of(combined));  // a file without one is read, one that differs is not
-  written.publish();
-  runfile::write_checksum_beside(combined);
+  runfile::publish_run_file(
+      out, [&](const std::filesystem::path& path) { runfile::write_recommend_run(path, run, program_version); });
 }
 
 Json request_of(const RecommendRequest& request, const data::LeaveOneOut& split, std::int64_t threads_of_seed,

@@ -7,20 +7,20 @@
 #include "recommend/finished_seeds.h"
 #include "recommend/recommend_task.h"
 #include "recommend/recommender_checkpoint.h"
+#include "runfile/recommend_run.h"
 #include "training/trainer.h"
 #include "training/training_folder.h"
 
-#include <map>
 #include <optional>
 #include <utility>
 
 namespace gainlens::recommend {
 namespace {
 
-std::map<std::string, double> metrics_of(const std::vector<float>& ranks) {
-  std::map<std::string, double> found;
-  for (const RankingMetric& metric : ranking_metrics()) found[metric.name()] = mean_of(metric, ranks);
-  return found;
+/// The ranks of the users, and the metrics that they give.
+void add_ranks(experiment::Result& result, const std::vector<float>& ranks) {
+  for (const RankingMetric& metric : ranking_metrics()) result.test[metric.name()] = mean_of(metric, ranks);
+  result.scores[runfile::rank_score].assign(ranks.begin(), ranks.end());
 }
 
 training::TrainerOptions trainer_options(const Settings& settings, const RecommendTask& task) {
@@ -101,16 +101,14 @@ experiment::StoredResult train_job(const experiment::Work& work, Arm arm, const 
   if (task.filter() != nullptr) result.filter = task.filter()->curves();
   if (folder) prove_best(task, job, result.best_epoch, folder->state_file());
   take_best_weights(task, job, replicas);
-  result.rank = task.ranks(data::HeldOut::test);
-  result.test = metrics_of(result.rank);
+  add_ranks(result, task.ranks(data::HeldOut::test));
   if (replicas.leads()) stored.kept = runfile::checksums_of(checkpoint_files(job.folder));
   return stored;
 }
 
 experiment::StoredResult baseline_result(const experiment::Job& job, const data::LeaveOneOut& split) {
   experiment::StoredResult stored;
-  stored.result.rank = rank_all(*make_baseline(job.arm, split), split, data::HeldOut::test);
-  stored.result.test = metrics_of(stored.result.rank);
+  add_ranks(stored.result, rank_all(*make_baseline(job.arm, split), split, data::HeldOut::test));
   return stored;
 }
 

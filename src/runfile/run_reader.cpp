@@ -5,10 +5,10 @@
 #include "core/nearest.h"
 #include "core/quantity.h"
 #include "runfile/hdf5.h"
-#include "runfile/recommend_run.h"
 #include "runfile/run_file.h"
 #include "runfile/schema.h"
 #include "runfile/shard_file.h"
+#include "runfile/trained_run.h"
 
 #include <fmt/ranges.h>
 
@@ -130,7 +130,7 @@ struct RunReader::State {
 };
 
 RunReader RunReader::open(const fs::path& path) {
-  refuse_recommend_run(path);
+  refuse_trained_run(path);
   auto state = std::make_unique<State>();
   state->path = locate(path);
   try {

@@ -105,15 +105,15 @@ TEST(ArmPairs, SeedsThatAreNotFinishedAreLeftOutOfBothArms) {
   arms.clear();
   add(arms, "one", run);
   EXPECT_THAT(pair_arms(arms, {}).front().baseline.seeds(), ElementsAre(0, 2));
-  EXPECT_EQ(arms[0].ranks().size(), 2 * run.users.size());
-  EXPECT_EQ(arms[0].ranks()[run.users.size()], run.results[2]->rank[0]);
+  EXPECT_EQ(arms[0].scores("rank").size(), 2 * run.units.size());
+  EXPECT_EQ(arms[0].scores("rank")[run.units.size()], run.results[2]->scores.at("rank")[0]);
 }
 
 TEST(ArmPairs, OtherUsersOfOneSplitAreRefused) {
   Arms arms;
   runfile::RecommendRun run = made_recommend_run(with_arms({"plain"}));
   add(arms, "one", run);
-  run.users[3] = "somebody";
+  run.units[3] = "somebody";
   add(arms, "two", run);
   EXPECT_THAT(refusal_of([&] { pair_arms(arms, {}); }), HasSubstr("but other users; one of the files is damaged"));
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "analyses/paired_users.h"
+#include "analyses/paired_units.h"
 
 #include <cstddef>
 #include <vector>

@@ -42,10 +42,10 @@ runfile::RecommendRun four_users() {
   run.item_train_count.assign(30, 0);
   run.item_train_count[0] = 1;
   run.item_train_count[1] = 9;
-  run.results[0]->rank = {1, 20, 20, 20};
-  run.results[1]->rank = {1, 20, 20, 20};
-  run.results[2]->rank = {1, 10, 10.5, 20};
-  run.results[3]->rank = {1, 10, 10, 20};
+  run.results[0]->scores.at("rank") = {1, 20, 20, 20};
+  run.results[1]->scores.at("rank") = {1, 20, 20, 20};
+  run.results[2]->scores.at("rank") = {1, 10, 10.5, 20};
+  run.results[3]->scores.at("rank") = {1, 10, 10, 20};
   return run;
 }
 

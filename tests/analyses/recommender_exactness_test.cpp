@@ -25,8 +25,8 @@ struct Hits {
 };
 
 /// Runs with these numbers of hits among the first users of a group that starts at user `first`.
-PairedUsers runs_of(const std::vector<Hits>& seeds, std::size_t users, std::size_t first = 0) {
-  PairedUsers runs{seeds.size(), users, std::vector<float>(seeds.size() * users, 0.0f), {}};
+PairedUnits runs_of(const std::vector<Hits>& seeds, std::size_t users, std::size_t first = 0) {
+  PairedUnits runs{seeds.size(), users, std::vector<double>(seeds.size() * users, 0.0f), {}};
   runs.candidate = runs.baseline;
   for (std::size_t seed = 0; seed < seeds.size(); ++seed) {
     const auto start = static_cast<std::ptrdiff_t>(seed * users + first);
@@ -159,7 +159,7 @@ TEST(Exactness, AGroupOfUsersIsExactToo) {
   for (std::size_t i = 0; i < group.size(); ++i) group[i] = 500 + i;
   Random random(4);
   for (int repeat = 0; repeat < 50; ++repeat) {
-    const PairedUsers runs = runs_of(with_gains({2, 2, 2}, 161, random), 1429, 500);
+    const PairedUnits runs = runs_of(with_gains({2, 2, 2}, 161, random), 1429, 500);
     EXPECT_FALSE(compare_seeds(seed_means(runs, group)).naive_p);
     const std::array one = {SignedGroup{group, 1}};
     const auto gain = crossed_gain(runs, one, GainScale::difference);
@@ -171,8 +171,8 @@ TEST(Exactness, AGroupOfUsersIsExactToo) {
 /// Sums of other metrics round. Equal gains of different users are equal up to the precision of a stored value.
 TEST(Exactness, ASpreadOfOtherMetricsAtRoundingIsNoResult) {
   // reciprocal ranks: 1/2 is 1/3 + 1/6, but not in single precision
-  const std::vector<float> before = {20, 20, 20, 20, 20, 20}, after = {2, 20, 20, 20, 3, 6};
-  const PairedUsers runs = paired_users({RankingMetric::Kind::reciprocal_rank, 10}, before, after, 2, 3);
+  const std::vector<double> before = {20, 20, 20, 20, 20, 20}, after = {2, 20, 20, 20, 3, 6};
+  const PairedUnits runs = paired_users({RankingMetric::Kind::reciprocal_rank, 10}, before, after, 2, 3);
   const SeedMeans means = seed_means(runs);
   EXPECT_EQ(means.differences[0], means.differences[1]);
   EXPECT_EQ(compare_seeds(means).naive_p.reason(), "the difference is the same with every seed");

@@ -2,7 +2,7 @@
 #include "analyses/means_of_runs.h"
 #include "analyses/pooled_data_sets.h"
 #include "analyses/seed_comparison.h"
-#include "analyses/seed_user.h"
+#include "analyses/seed_unit.h"
 #include "core/json.h"
 
 #include <gmock/gmock.h>
@@ -27,8 +27,12 @@ std::vector<double> numbers(const Json& json) {
   return json.get<std::vector<double>>();
 }
 
-PairedUsers users_of(const Json& json, std::size_t seeds, std::size_t users) {
-  return {seeds, users, json["baseline"].get<std::vector<float>>(), json["candidate"].get<std::vector<float>>()};
+PairedUnits users_of(const Json& json, std::size_t seeds, std::size_t users) {
+  const auto values = [&](const char* arm) {
+    const auto single = json[arm].get<std::vector<float>>();
+    return std::vector<double>(single.begin(), single.end());
+  };
+  return {seeds, users, values("baseline"), values("candidate")};
 }
 
 void expect_crossed(const Maybe<CrossedEstimate>& found, const Json& expected) {
@@ -88,8 +92,8 @@ TEST(RecommenderGolden, ManySignedRanksWithTiesUseTheNormalApproximation) {
 
 TEST(RecommenderGolden, SeedsCrossedWithUsers) {
   const Json& expected = golden()["crossed"];
-  const PairedUsers users = users_of(expected, expected["seeds"], expected["users"]);
-  const std::array all = {all_users(users)};
+  const PairedUnits users = users_of(expected, expected["seeds"], expected["users"]);
+  const std::array all = {all_units(users)};
   expect_crossed(crossed_gain(users, all, GainScale::difference), expected["difference"]);
   expect_crossed(crossed_gain(users, all, GainScale::log_ratio), expected["log_ratio"]);
   expect_crossed(crossed_gain(users, all, GainScale::difference, expected["unit"].get<std::vector<std::size_t>>()),
@@ -104,9 +108,9 @@ TEST(RecommenderGolden, SeedsCrossedWithUsers) {
 
 TEST(RecommenderGolden, BootstrapAgreesWithAllResamples) {
   const Json& expected = golden()["pigeonhole"];
-  const PairedUsers users = users_of(expected, 3, 4);
-  const BootstrapGains found = bootstrap_gain(users, std::array{all_users(users)}, {100'000, 3});
-  const auto expect = [&](const Maybe<SeedUserBootstrap>& gain, const Json& exact) {
+  const PairedUnits users = users_of(expected, 3, 4);
+  const BootstrapGains found = bootstrap_gain(users, std::array{all_units(users)}, {100'000, 3});
+  const auto expect = [&](const Maybe<SeedUnitBootstrap>& gain, const Json& exact) {
     ASSERT_TRUE(gain) << gain.reason();
     EXPECT_NEAR(gain->error, exact["error"].get<double>(), 0.01 * exact["error"].get<double>());
     EXPECT_NEAR(gain->p, exact["p"].get<double>(), 0.01);
@@ -153,7 +157,7 @@ TEST(RecommenderGolden, JointFlipsAgreeWithAllPatterns) {
 
 TEST(RecommenderGolden, RegressionAgreesWithStatsmodelsWithoutEachItem) {
   const Json& expected = golden()["regression"];
-  const PairedUsers users = users_of(expected, expected["seeds"], expected["users"]);
+  const PairedUnits users = users_of(expected, expected["seeds"], expected["users"]);
   const auto found = gain_regression(users, expected["frequency"].get<std::vector<std::int64_t>>(),
                                      expected["length"].get<std::vector<std::int64_t>>(),
                                      expected["target"].get<std::vector<std::size_t>>());

@@ -21,17 +21,17 @@ using ::testing::HasSubstr;
 using testing::means_of_runs;
 using ::testing::ThrowsMessage;
 
-TEST(PairedUsers, BadInputIsNamed) {
-  const std::vector<float> fine = {1, 2, 3, 4}, wrong = {1, 2, 0.5f, 4};
+TEST(PairedUnits, BadInputIsNamed) {
+  const std::vector<double> fine = {1, 2, 3, 4}, wrong = {1, 2, 0.5f, 4};
   EXPECT_THAT([&] { paired_users({RankingMetric::Kind::reciprocal_rank}, fine, wrong, 2, 2); },
               ThrowsMessage<InvalidArgument>(HasSubstr("0.5 for user 0 in run 1")));
   EXPECT_THAT([&] { paired_users({RankingMetric::Kind::reciprocal_rank}, fine, fine, 2, 3); },
               ThrowsMessage<InvalidArgument>(HasSubstr("2 runs of 3 users need 6 each")));
 }
 
-TEST(PairedUsers, MeansBySeed) {
-  const std::vector<float> ranks = {1, 2, 4, 4};
-  const PairedUsers users = paired_users({RankingMetric::Kind::reciprocal_rank}, ranks, ranks, 2, 2);
+TEST(PairedUnits, MeansBySeed) {
+  const std::vector<double> ranks = {1, 2, 4, 4};
+  const PairedUnits users = paired_users({RankingMetric::Kind::reciprocal_rank}, ranks, ranks, 2, 2);
   EXPECT_THAT(seed_means(users).baseline, ElementsAre(0.75, 0.25));
 }
 
@@ -99,13 +99,13 @@ TEST(SeedComparison, EqualDifferencesHaveNoSpread) {
 }
 
 /// Two users and two runs, candidate - baseline = {{1, 3}, {2, 6}}.
-PairedUsers two_by_two() {
+PairedUnits two_by_two() {
   return {2, 2, {1, 1, 1, 1}, {2, 4, 3, 7}};
 }
 
 TEST(Crossed, TwoSeedsAndTwoUsersByHand) {
-  const PairedUsers users = two_by_two();
-  const auto found = crossed_gain(users, std::array{all_users(users)}, GainScale::difference);
+  const PairedUnits users = two_by_two();
+  const auto found = crossed_gain(users, std::array{all_units(users)}, GainScale::difference);
   ASSERT_TRUE(found) << found.reason();
   EXPECT_DOUBLE_EQ(found->value, 3);
   EXPECT_DOUBLE_EQ(*found->seed_variance, 1);      // means 2 and 4: variance 2, over 2 seeds
@@ -116,9 +116,9 @@ TEST(Crossed, TwoSeedsAndTwoUsersByHand) {
 }
 
 TEST(Crossed, UsersThatErrTogetherAreOneUnit) {
-  const PairedUsers users{2, 3, {0, 0, 0, 0, 0, 0}, {1, 1, 4, 3, 3, 6}};
+  const PairedUnits users{2, 3, {0, 0, 0, 0, 0, 0}, {1, 1, 4, 3, 3, 6}};
   const std::array<std::size_t, 3> unit = {7, 7, 2};
-  const auto found = crossed_gain(users, std::array{all_users(users)}, GainScale::difference, unit);
+  const auto found = crossed_gain(users, std::array{all_units(users)}, GainScale::difference, unit);
   ASSERT_TRUE(found) << found.reason();
   EXPECT_EQ(found->units, 2u);
   EXPECT_DOUBLE_EQ(found->unit_variance, 16.0 / 9);  // sums of remainders -2 and 2, over 3 users: 2 (4 + 4) / 9
@@ -126,9 +126,9 @@ TEST(Crossed, UsersThatErrTogetherAreOneUnit) {
 }
 
 TEST(Crossed, WhatCannotBeEstimatedHasAReason) {
-  const PairedUsers equal{2, 2, {0, 0, 0, 0}, {1, 1, 1, 1}}, equal_once{1, 2, {0, 0}, {1, 1}};
-  const auto reason = [](const PairedUsers& users, GainScale scale) {
-    return crossed_gain(users, std::array{all_users(users)}, scale).reason();
+  const PairedUnits equal{2, 2, {0, 0, 0, 0}, {1, 1, 1, 1}}, equal_once{1, 2, {0, 0}, {1, 1}};
+  const auto reason = [](const PairedUnits& users, GainScale scale) {
+    return crossed_gain(users, std::array{all_units(users)}, scale).reason();
   };
   EXPECT_THAT(reason(equal, GainScale::difference), HasSubstr("the same in every run"));
   EXPECT_THAT(reason(equal_once, GainScale::difference), HasSubstr("the same for every user"));
@@ -138,8 +138,8 @@ TEST(Crossed, WhatCannotBeEstimatedHasAReason) {
 }
 
 TEST(Crossed, TwoSeedsGiveARangeWithoutALevel) {
-  const PairedUsers users = two_by_two();
-  const auto found = crossed_gain(users, std::array{all_users(users)}, GainScale::difference);
+  const PairedUnits users = two_by_two();
+  const auto found = crossed_gain(users, std::array{all_units(users)}, GainScale::difference);
   ASSERT_TRUE(found) << found.reason();
   EXPECT_FALSE(found->interval || found->p || found->over_units);
   ASSERT_TRUE(found->range);
@@ -157,16 +157,16 @@ TEST(Crossed, TwoSeedsGiveARangeWithoutALevel) {
 
 /// Two seeds whose users gain alike: the error rests on one degree of freedom, and the range is there nevertheless.
 TEST(Crossed, TwoSeedsWithUsersAlikeHaveARange) {
-  const PairedUsers users{2, 3, {0, 0, 0, 0, 0, 0}, {1, 1, 1, 2, 2, 2.0001f}};
-  const auto found = crossed_gain(users, std::array{all_users(users)}, GainScale::difference);
+  const PairedUnits users{2, 3, {0, 0, 0, 0, 0, 0}, {1, 1, 1, 2, 2, 2.0001f}};
+  const auto found = crossed_gain(users, std::array{all_units(users)}, GainScale::difference);
   ASSERT_TRUE(found) << found.reason();
   EXPECT_EQ(*found->degrees_of_freedom, 1);
   EXPECT_NEAR(found->range->high - found->range->low, 2 * 12.7062047 * 0.5, 0.01);
 }
 
 TEST(Crossed, OneSeedHasAnIntervalOverUsersAlone) {
-  const PairedUsers users{1, 3, {0, 0, 0}, {1, 2, 6}};
-  const auto found = crossed_gain(users, std::array{all_users(users)}, GainScale::difference);
+  const PairedUnits users{1, 3, {0, 0, 0}, {1, 2, 6}};
+  const auto found = crossed_gain(users, std::array{all_units(users)}, GainScale::difference);
   ASSERT_TRUE(found) << found.reason();
   EXPECT_DOUBLE_EQ(found->value, 3);
   EXPECT_DOUBLE_EQ(found->unit_variance, 7.0 / 3);
@@ -180,20 +180,20 @@ TEST(Crossed, OneSeedHasAnIntervalOverUsersAlone) {
 
 /// The interval is never shorter than that of the seeds alone, and p never smaller.
 TEST(Crossed, OtherUsersNeverMakeTheEvidenceStronger) {
-  const PairedUsers users{3, 4, std::vector<float>(12, 0), {2, 1, 3, 2, 3, 2, 5, 3, 4, 2, 6, 3}};
-  const auto found = crossed_gain(users, std::array{all_users(users)}, GainScale::difference);
+  const PairedUnits users{3, 4, std::vector<double>(12, 0), {2, 1, 3, 2, 3, 2, 5, 3, 4, 2, 6, 3}};
+  const auto found = crossed_gain(users, std::array{all_units(users)}, GainScale::difference);
   ASSERT_TRUE(found) << found.reason();
   const SeedComparison alone = compare_seeds(seed_means(users));
   EXPECT_GE(*found->p, *alone.naive_p * (1 - 1e-12));
   EXPECT_LE(found->interval->low, alone.interval->low + 1e-12);
   // Here the spread over seeds is large beside that over users, whose error has more degrees of freedom.
-  const PairedUsers many = [] {
-    PairedUsers runs{3, 400, std::vector<float>(1200, 0), {}};
+  const PairedUnits many = [] {
+    PairedUnits runs{3, 400, std::vector<double>(1200, 0), {}};
     for (std::size_t i = 0; i < 1200; ++i)
       runs.candidate.push_back(static_cast<float>(i / 400) + 1 + static_cast<float>(i % 2) * 20);
     return runs;
   }();
-  const auto wide = crossed_gain(many, std::array{all_users(many)}, GainScale::difference);
+  const auto wide = crossed_gain(many, std::array{all_units(many)}, GainScale::difference);
   const SeedComparison seeds = compare_seeds(seed_means(many));
   EXPECT_DOUBLE_EQ(*wide->p, *seeds.naive_p);
   EXPECT_NEAR(wide->interval->low, seeds.interval->low, 1e-9);
@@ -204,15 +204,15 @@ TEST(Crossed, BelowFiveSeedsASmallPIsNoted) {
   EXPECT_EQ(small_p_note(1), "");
   EXPECT_EQ(small_p_note(4), "with fewer than 5 seeds, a p below .01 cannot be relied on");
   EXPECT_EQ(small_p_note(5), "");
-  const PairedUsers users{3, 4, std::vector<float>(12, 0), {2, 1, 3, 2, 3, 2, 5, 3, 4, 2, 6, 3}};
-  const OrderedJson json = to_json(*crossed_gain(users, std::array{all_users(users)}, GainScale::difference));
+  const PairedUnits users{3, 4, std::vector<double>(12, 0), {2, 1, 3, 2, 3, 2, 5, 3, 4, 2, 6, 3}};
+  const OrderedJson json = to_json(*crossed_gain(users, std::array{all_units(users)}, GainScale::difference));
   EXPECT_EQ(json["p_note"], small_p_note(3));
   EXPECT_EQ(to_json(compare_seeds(seed_means(users)))["p_note"], small_p_note(3));
 }
 
 TEST(Bootstrap, SeedAndCountAreStoredAndFixEverything) {
-  const PairedUsers users = two_by_two();
-  const auto draw = [&](std::uint64_t seed) { return bootstrap_gain(users, std::array{all_users(users)}, {99, seed}); };
+  const PairedUnits users = two_by_two();
+  const auto draw = [&](std::uint64_t seed) { return bootstrap_gain(users, std::array{all_units(users)}, {99, seed}); };
   const auto first = draw(4).difference, again = draw(4).difference, other = draw(5).difference;
   EXPECT_EQ(first->error, again->error);
   EXPECT_NE(first->error, other->error);
@@ -223,21 +223,21 @@ TEST(Bootstrap, SeedAndCountAreStoredAndFixEverything) {
   EXPECT_TRUE(to_json(*first).contains("range_without_level"));
   EXPECT_THAT(
       [&] {
-        bootstrap_gain(users, std::array{all_users(users)}, {38, 0});
+        bootstrap_gain(users, std::array{all_units(users)}, {38, 0});
       },
       ThrowsMessage<InvalidArgument>(HasSubstr("resamples: 38; 39 to 1000000 are allowed")));
 }
 
 TEST(Bootstrap, AResampleWithoutAHitHasNoRatio) {
-  const PairedUsers users{2, 2, {1, 0, 1, 0}, {1, 0, 1, 1}};
-  const BootstrapGains found = bootstrap_gain(users, std::array{all_users(users)}, {199, 0});
+  const PairedUnits users{2, 2, {1, 0, 1, 0}, {1, 0, 1, 1}};
+  const BootstrapGains found = bootstrap_gain(users, std::array{all_units(users)}, {199, 0});
   EXPECT_TRUE(found.difference);
   EXPECT_THAT(found.log_ratio.reason(), HasSubstr("no ratio"));
 }
 
 /// 6 runs of 40 users in two strata with equal baselines. The first gains 0.3 on average, the second nothing.
-PairedUsers two_strata() {
-  PairedUsers users{6, 40, {}, {}};
+PairedUnits two_strata() {
+  PairedUnits users{6, 40, {}, {}};
   for (std::size_t seed = 0; seed < 6; ++seed) {
     for (std::size_t user = 0; user < 40; ++user) {
       const float wobble = static_cast<float>((seed * 4 + user * user) % 7) * 0.02f - 0.06f;
@@ -249,7 +249,7 @@ PairedUsers two_strata() {
 }
 
 TEST(StratumInteraction, TheContrastIsTheDifferenceOfGains) {
-  const PairedUsers users = two_strata();
+  const PairedUnits users = two_strata();
   std::vector<std::size_t> stratum(40, 2);  // stratum 1 is empty
   std::fill(stratum.begin(), stratum.begin() + 20, 0);
   const StratumInteraction found = stratum_interaction(users, stratum, 3, 0, 2, {}, {199, 1});
@@ -267,7 +267,7 @@ TEST(StratumInteraction, TheContrastIsTheDifferenceOfGains) {
 }
 
 TEST(GainRegression, WhatCannotBeFittedHasAReason) {
-  const PairedUsers users = two_strata();
+  const PairedUnits users = two_strata();
   const std::vector<std::int64_t> equal(40, 3);
   std::vector<std::int64_t> counts(40);
   std::iota(counts.begin(), counts.end(), 1);

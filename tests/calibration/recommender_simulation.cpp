@@ -28,8 +28,8 @@ struct ThreeUniforms {
   std::uint64_t bits;
 };
 
-float hit(double rate, double effect, double uniform) {
-  return uniform < std::clamp(rate + effect * rate * (1 - rate), 0.0, 1.0) ? 1.0f : 0.0f;
+double hit(double rate, double effect, double uniform) {
+  return uniform < std::clamp(rate + effect * rate * (1 - rate), 0.0, 1.0) ? 1.0 : 0.0;
 }
 
 }  // namespace
@@ -38,9 +38,9 @@ double RateLaw::draw(Random& random) const {
   return std::pow(random.uniform(), skew);
 }
 
-analyses::PairedUsers observe(const std::vector<SimulatedUser>& users, std::size_t seeds, const RunNoise& noise,
+analyses::PairedUnits observe(const std::vector<SimulatedUser>& users, std::size_t seeds, const RunNoise& noise,
                               Random& random) {
-  analyses::PairedUsers runs{seeds, users.size(), {}, {}};
+  analyses::PairedUnits runs{seeds, users.size(), {}, {}};
   runs.baseline.reserve(seeds * users.size());
   runs.candidate.reserve(seeds * users.size());
   for (std::size_t seed = 0; seed < seeds; ++seed) {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "analyses/paired_users.h"
+#include "analyses/paired_units.h"
 #include "core/random.h"
 
 #include <cstddef>
@@ -25,7 +25,7 @@ struct RunNoise {
 };
 
 /// Hits at 10 of each user in each run.
-analyses::PairedUsers observe(const std::vector<SimulatedUser>& users, std::size_t seeds, const RunNoise& noise,
+analyses::PairedUnits observe(const std::vector<SimulatedUser>& users, std::size_t seeds, const RunNoise& noise,
                               Random& random);
 
 /// A stratum of users: most are hard to serve and a few are easy. Rates are u^skew with u uniform.

@@ -21,7 +21,7 @@ using analyses::GainScale;
 using analyses::Interval;
 using analyses::Maybe;
 using analyses::Measured;
-using analyses::PairedUsers;
+using analyses::PairedUnits;
 using analyses::SignedGroup;
 
 constexpr std::int64_t simulated_resamples = 399;
@@ -58,7 +58,7 @@ class CellCounter {
     const bool level = static_cast<bool>(gain->interval);  // two seeds have a range without one
     add(method, stated && level, gain->p, level ? gain->interval : gain->range, truth);
   }
-  void add(const Maybe<analyses::SeedUserBootstrap>& gain, const std::string& scale, double truth) {
+  void add(const Maybe<analyses::SeedUnitBootstrap>& gain, const std::string& scale, double truth) {
     if (gain) add("seed x user bootstrap, " + scale, gain->is_95, gain->p, gain->range, truth);
   }
 
@@ -164,7 +164,7 @@ struct Truth {
 
 SignedGroup users_between(std::size_t first, std::size_t end, double sign) {
   SignedGroup group{std::vector<std::size_t>(end - first), sign};
-  std::iota(group.users.begin(), group.users.end(), first);
+  std::iota(group.units.begin(), group.units.end(), first);
   return group;
 }
 
@@ -189,9 +189,9 @@ std::vector<SeedCoverage> cover_gains(const RecommenderCase& what, std::size_t s
   for (std::int64_t i = 0; i < simulations; ++i) {
     Random random(seed, static_cast<std::uint64_t>(i));
     const Population population = draw_users(what, users, effect, effect, random);
-    const PairedUsers runs = observe(population.users, seeds, what.noise, random);
+    const PairedUnits runs = observe(population.users, seeds, what.noise, random);
     const auto over_seeds = analyses::compare_seeds(seed_means(runs));
-    const std::array all = {all_users(runs)};
+    const std::array all = {all_units(runs)};
     counter.add("paired t", false, over_seeds.naive_p, over_seeds.interval, truth.difference);
     counter.add("sign test", false, over_seeds.signs.p);
     counter.add("signed ranks", false, over_seeds.ranks.p);
@@ -221,7 +221,7 @@ std::vector<SeedCoverage> cover_interaction(const RecommenderCase& what, std::si
   const std::size_t rare = rare_users(users);
   for (std::int64_t i = 0; i < simulations; ++i) {
     Random random(seed, static_cast<std::uint64_t>(i));
-    const PairedUsers runs = observe(draw_users(what, users, effect, 0, random).users, seeds, what.noise, random);
+    const PairedUnits runs = observe(draw_users(what, users, effect, 0, random).users, seeds, what.noise, random);
     const std::array contrast = {users_between(0, rare, 1), users_between(rare, users, -1)};
     counter.add("crossed, difference", true, crossed_gain(runs, contrast, GainScale::difference), truth.difference);
     counter.add("crossed, log ratio", true, crossed_gain(runs, contrast, GainScale::log_ratio), truth.log_ratio());
@@ -248,12 +248,12 @@ std::vector<SeedCoverage> cover_data_sets(const RecommenderCase& what, std::size
     for (std::size_t set = 0; set < 6; ++set) {
       const double gain = effect + (random.bits() & 1 ? spread : -spread);
       const std::size_t count = users / 2 + users * set / 5;
-      const PairedUsers runs = observe(draw_users(what, count, gain, gain, random).users, seeds, what.noise, random);
+      const PairedUnits runs = observe(draw_users(what, count, gain, gain, random).users, seeds, what.noise, random);
       const analyses::SeedMeans means = seed_means(runs);
       analyses::DataSetGain one{std::to_string(set),
                                 {},
                                 analyses::compare_seeds(means).naive_p,
-                                crossed_gain(runs, std::array{all_users(runs)}, GainScale::log_ratio)};
+                                crossed_gain(runs, std::array{all_units(runs)}, GainScale::log_ratio)};
       for (std::size_t s = 0; s < seeds; ++s) {
         one.runs.seeds.push_back(s);
         one.runs.differences.push_back(means.differences[s]);
@@ -291,7 +291,7 @@ std::vector<SeedCoverage> cover_slopes(const RecommenderCase& what, std::size_t 
       const double gain = effect * (1 - std::log1p(static_cast<double>(item_count[item])) / 3);
       population.push_back({popular_items.draw(random), own[item] + gain});
     }
-    const PairedUsers runs = observe(population, seeds, what.noise, random);
+    const PairedUnits runs = observe(population, seeds, what.noise, random);
     const auto fit = gain_regression(runs, frequency, length, targets);
     if (!fit) continue;
     const analyses::GainSlope& slope = fit->frequency;

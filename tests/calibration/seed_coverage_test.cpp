@@ -35,7 +35,7 @@ const RecommenderCase& case_of(const std::string& name) {
 TEST(SeedCoverage, TheSimulatedRatesHaveTheirMean) {
   Random random(1);
   const std::vector<SimulatedUser> users(2000, {0.2, 0.5});
-  const analyses::PairedUsers runs = observe(users, 20, {0, 0, 0}, random);
+  const analyses::PairedUnits runs = observe(users, 20, {0, 0, 0}, random);
   double baseline = 0, candidate = 0;
   for (const double rate : seed_means(runs).baseline) baseline += rate / 20;
   for (const double rate : seed_means(runs).candidate) candidate += rate / 20;

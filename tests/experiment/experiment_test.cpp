@@ -22,7 +22,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
-/// Trains nothing: the rank of the only unit is the seed.
+/// Trains nothing: the score of the only unit is the seed.
 class Counter : public Subject {
  public:
   bool trains(const Job& job) const override { return job.arm != "baseline"; }
@@ -45,7 +45,7 @@ class Counter : public Subject {
     const std::lock_guard lock(mutex);
     done.push_back(work.job.label() + " " + std::to_string(work.job.seed));
     StoredResult stored;
-    stored.result.rank = {static_cast<float>(work.job.seed)};
+    stored.result.scores["number"] = {static_cast<double>(work.job.seed)};
     if (trains(work.job)) stored.result.curve["training_loss"] = std::vector<double>(epochs, 1.0);
     return stored;
   }
@@ -100,7 +100,7 @@ TEST(Experiment, DoesEachJobOnce) {
   const auto outcomes = run(plan, subject);
   ASSERT_EQ(outcomes.size(), 4u);
   EXPECT_EQ(outcomes[1].job.seed, 6u);
-  EXPECT_THAT(outcomes[1].result.rank, ElementsAre(6));
+  EXPECT_THAT(outcomes[1].result.scores.at("number"), ElementsAre(6));
   EXPECT_THAT(subject.done, UnorderedElementsAre("a 5", "a 6", "baseline 5", "baseline 6"));
   subject.done.clear();
   plan.axes.seeds = 3;
@@ -159,7 +159,7 @@ TEST(Experiment, ProcessesShareSeeds) {
     EXPECT_EQ(outcomes.size(), replicas.leads() ? 4u : 0u);
     EXPECT_EQ(subject.combined, replicas.leads() ? 1 : 0);
     if (replicas.leads()) {
-      EXPECT_THAT(outcomes[3].result.rank, ElementsAre(6));
+      EXPECT_THAT(outcomes[3].result.scores.at("number"), ElementsAre(6));
     }
   });
   EXPECT_EQ(jobs, 4);

@@ -19,7 +19,7 @@ TEST(ResultFile, IsReadAsItWasWritten) {
                              {{"gain", {1, 0.5, 1, 0.6, 1, 0.7}}},
                              2,
                              {{"hr@10", 0.25}},
-                             {1, 7.5F}}};
+                             {{"rank", {1, 7.5}}, {"loss", {0.1, -1e300, 0}}}}};
   const Result& result = stored.result;
   save_result(folder.path() / "r.safetensors", "bft", 4, stored);
   const Result found = load_result(folder.path() / "r.safetensors", "bft", 4).result;
@@ -27,7 +27,7 @@ TEST(ResultFile, IsReadAsItWasWritten) {
   EXPECT_EQ(found.filter, result.filter);
   EXPECT_EQ(found.best_epoch, 2);
   EXPECT_EQ(found.test, result.test);
-  EXPECT_EQ(found.rank, result.rank);
+  EXPECT_EQ(found.scores, result.scores);
   EXPECT_THAT(refusal_of([&] { load_result(folder.path() / "absent", "bft", 4); }), HasSubstr("absent"));
   EXPECT_THAT(refusal_of([&] { load_result(folder.path() / "r.safetensors", "bft", 5); }),
               HasSubstr("not the result of arm bft, seed 5"));

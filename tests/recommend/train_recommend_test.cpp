@@ -119,7 +119,8 @@ TEST(TrainRecommend, EachArmIsTrainedWithEachVariant) {
   };
   EXPECT_EQ(layers(4), 2u);
   EXPECT_EQ(layers(5), 3u);
-  EXPECT_EQ(proven.run.result(3, 0)->rank, runfile::read_recommend_run(alone.out).result(0, 0)->rank);
+  EXPECT_EQ(proven.run.result(3, 0)->scores.at("rank"),
+            runfile::read_recommend_run(alone.out).result(0, 0)->scores.at("rank"));
   EXPECT_EQ(label_of_folder(request.out / "bft/long/seed-3"), "bft/long");
   EXPECT_EQ(label_of_folder(request.out / "bft/seed-3"), "bft");
 }

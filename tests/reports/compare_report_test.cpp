@@ -210,13 +210,13 @@ TEST(CompareForest, EachRowHasBothIntervalsAndItsLevel) {
 TEST(CompareForest, ACandidateFarOffLeavesTheOthersTheAxis) {
   runfile::RecommendRun run = with_seeds(3, {"plain", "bft", "popularity"});
   for (std::size_t i = 6; i < 9; ++i) {
-    for (float& rank : run.results[i]->rank) rank = rank == 1 ? 8 : 20;
+    for (double& rank : run.results[i]->scores.at("rank")) rank = rank == 1 ? 8 : 20;
   }
   // bft gains some percent of two users; popularity loses nearly all
   for (std::size_t i = 3; i < 6; ++i) {
-    for (const std::size_t user : {0u, 30u}) run.results[i - 3]->rank[user] = 4;
-    run.results[i]->rank = run.results[i - 3]->rank;
-    for (const std::size_t user : {0u, 30u}) run.results[i]->rank[user] = 1;
+    for (const std::size_t user : {0u, 30u}) run.results[i - 3]->scores.at("rank")[user] = 4;
+    run.results[i]->scores.at("rank") = run.results[i - 3]->scores.at("rank");
+    for (const std::size_t user : {0u, 30u}) run.results[i]->scores.at("rank")[user] = 1;
   }
   const CaptionedFigure figure = Page({run}).blocks<CaptionedFigure>(decisions_section()).at(0);
   ASSERT_TRUE(figure.figure) << figure.figure.reason();

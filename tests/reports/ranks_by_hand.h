@@ -45,8 +45,8 @@ std::vector<double> by_seed(const runfile::RecommendRun& run, std::size_t arm, c
   for (std::size_t seed = 0; seed < run.seeds.size(); ++seed) {
     if (!run.result(arm, seed)) continue;
     std::vector<float> ranks;
-    for (std::size_t user = 0; user < run.users.size(); ++user) {
-      if (takes(user)) ranks.push_back(run.result(arm, seed)->rank[user]);
+    for (std::size_t user = 0; user < run.units.size(); ++user) {
+      if (takes(user)) ranks.push_back(run.result(arm, seed)->scores.at("rank")[user]);
     }
     values.push_back(metric_of(metric, ranks));
   }

@@ -125,7 +125,7 @@ TEST(Quintiles, EachCellIsTheMeanOverTheUsersOfItsGroup) {
     for (std::size_t group = 0; group < 5; ++group) {
       const std::vector<std::string>& row = table.rows[6 * arm + 1 + group];
       double users = 0, count = 0, known = 0;
-      for (std::size_t user = 0; user < run.users.size(); ++user) {
+      for (std::size_t user = 0; user < run.units.size(); ++user) {
         if (fifth[user] != group) continue;
         users += 1;
         count += static_cast<double>(run.item_train_count[static_cast<std::size_t>(run.target[user] - 1)]);
@@ -159,7 +159,7 @@ TEST(Quintiles, BarsCountUsersToo) {
   EXPECT_THAT(figure.caption.shows, HasSubstr("Bars are 95% intervals over seeds and users"));
   const analyses::SeedValues& popular = report.results.arms[0].by_item.back()[1];
   ASSERT_TRUE(popular.crossed) << popular.crossed.reason();
-  EXPECT_NEAR(popular.crossed->value, popular.over_seeds->mean, 1e-7);  // of float32 numbers of users
+  EXPECT_NEAR(popular.crossed->value, popular.over_seeds->mean, 1e-7);  // of values in float32
   const auto& interval = *popular.crossed->interval;
   EXPECT_LT(interval.low, popular.over_seeds->mean);
   // wider than that of the seeds alone: t with 2 degrees of freedom

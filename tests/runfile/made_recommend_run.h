@@ -26,7 +26,7 @@ struct MadeRecommender {
 inline void add_users(runfile::RecommendRun& run, const MadeRecommender& made, Random& random) {
   run.item_train_count.assign(made.items, 0);
   for (std::size_t user = 0; user < made.users; ++user) {
-    run.users.push_back("user-" + std::to_string(user));
+    run.units.push_back("user-" + std::to_string(user));
     // Squares: items with small ids are more popular.
     const auto item = [&] {
       const double at = random.uniform();
@@ -47,9 +47,10 @@ inline runfile::TrainedSeed made_seed(const runfile::RecommendRun& run, double g
   for (const std::int64_t target : run.target) {
     const double place = (static_cast<double>(target) / items + random.uniform()) / 2;
     const double rank = 1 + std::floor(2 * place * place * place * (1 - gain) * (items - 1)) / 2;
-    seed.rank.push_back(static_cast<float>(rank));
+    seed.scores["rank"].push_back(static_cast<float>(rank));
   }
-  for (const RankingMetric& metric : ranking_metrics()) seed.test[metric.name()] = mean_of(metric, seed.rank);
+  for (const RankingMetric& metric : ranking_metrics())
+    seed.test[metric.name()] = mean_of(metric, seed.scores.at("rank"));
   const auto epochs = static_cast<std::int64_t>(3 + random.below(3));
   for (std::int64_t epoch = 1; epoch <= epochs; ++epoch) {
     const double x = static_cast<double>(epoch);

@@ -1,3 +1,4 @@
+#include "runfile/made_experiment_run.h"
 #include "runfile/made_recommend_run.h"
 #include "runfile/made_run.h"
 
@@ -6,12 +7,16 @@
 #include <string_view>
 
 /// Makes a run in a folder, for tests in which another process must make or read it: that of made_run.h, or with a
-/// second argument `recommend` the uneven one of made_recommend_run.h, in a folder that exists.
+/// second argument `recommend` or `experiment` the uneven one of made_recommend_run.h or made_experiment_run.h, in a
+/// folder that exists.
 int main(int argc, char** argv) {
-  const bool recommend = argc == 3 && std::string_view(argv[2]) == "recommend";
-  if (argc != 2 && !recommend) return 2;
+  const std::string_view kind = argc == 3 ? argv[2] : "";
+  if (argc != 2 && kind != "recommend" && kind != "experiment") return 2;
   try {
-    if (recommend) {
+    if (kind == "experiment") {
+      gainlens::runfile::write_experiment_run(std::filesystem::path(argv[1]) / "run.h5",
+                                              gainlens::testing::uneven_experiment_run(), "1.2.3");
+    } else if (kind == "recommend") {
       gainlens::runfile::write_recommend_run(std::filesystem::path(argv[1]) / "run.h5",
                                              gainlens::testing::uneven_recommend_run(), "1.2.3");
     } else {

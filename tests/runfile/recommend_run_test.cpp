@@ -62,7 +62,7 @@ TEST_F(RecommendRunFile, IsReadAsItWasWritten) {
     EXPECT_EQ(found.request, run.request);
     EXPECT_EQ(found.arms, run.arms);
     EXPECT_EQ(found.seeds, run.seeds);
-    EXPECT_EQ(found.users, run.users);
+    EXPECT_EQ(found.units, run.units);
     EXPECT_EQ(found.target, run.target);
     EXPECT_EQ(found.history_length, run.history_length);
     EXPECT_EQ(found.training_length, run.training_length);
@@ -74,7 +74,7 @@ TEST_F(RecommendRunFile, IsReadAsItWasWritten) {
       EXPECT_EQ(found.results[i]->curve, run.results[i]->curve) << i;
       EXPECT_EQ(found.results[i]->best_epoch, run.results[i]->best_epoch) << i;
       EXPECT_EQ(found.results[i]->test, run.results[i]->test) << i;
-      EXPECT_EQ(found.results[i]->rank, run.results[i]->rank) << i;
+      EXPECT_EQ(found.results[i]->scores.at("rank"), run.results[i]->scores.at("rank")) << i;
     }
     EXPECT_FALSE(found.result(1, 1));
     EXPECT_EQ(found.result(2, 0)->best_epoch, 0);
@@ -199,11 +199,12 @@ TEST_F(RecommendRunFile, WrongResultsAreRefused) {
     return refusal_with([&](RecommendRun& run) { change(*run.results[1]); });
   };
   const double nan = std::numeric_limits<double>::quiet_NaN(), infinite = std::numeric_limits<double>::infinity();
-  EXPECT_THAT(refused([](TrainedSeed& seed) { seed.rank[7] = 0.5F; }),
+  EXPECT_THAT(refused([](TrainedSeed& seed) { seed.scores.at("rank")[7] = 0.5F; }),
               HasSubstr("'rank' holds 0.5 for arm plain, seed 1; must be 1 to 25 in steps of a half"));
-  EXPECT_THAT(refused([](TrainedSeed& seed) { seed.rank[7] = 25.5F; }), HasSubstr("'rank' holds 25.5"));
-  EXPECT_THAT(refused([](TrainedSeed& seed) { seed.rank[7] = 2.25F; }), HasSubstr("'rank' holds 2.25"));
-  EXPECT_THAT(refused([&](TrainedSeed& seed) { seed.rank[7] = static_cast<float>(nan); }), HasSubstr("holds nan"));
+  EXPECT_THAT(refused([](TrainedSeed& seed) { seed.scores.at("rank")[7] = 25.5F; }), HasSubstr("'rank' holds 25.5"));
+  EXPECT_THAT(refused([](TrainedSeed& seed) { seed.scores.at("rank")[7] = 2.25F; }), HasSubstr("'rank' holds 2.25"));
+  EXPECT_THAT(refused([&](TrainedSeed& seed) { seed.scores.at("rank")[7] = static_cast<float>(nan); }),
+              HasSubstr("holds nan"));
   EXPECT_THAT(refused([](TrainedSeed& seed) { seed.test["hr@5"] += 1e-6; }),
               AllOf(HasSubstr("'test/hr@5' holds"), HasSubstr("and the ranks give")));
   EXPECT_THAT(refused([&](TrainedSeed& seed) { seed.test["mrr"] = nan; }), HasSubstr("'test/mrr' holds nan"));

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "analyses/crossed_estimate.h"
-#include "analyses/paired_users.h"
+#include "analyses/paired_units.h"
 #include "core/json.h"
 
 #include <cstddef>
@@ -12,13 +12,13 @@
 
 namespace gainlens::analyses {
 
-/// Users whose gain counts with a sign: one group with sign 1 is the gain itself, a second group with sign -1 makes the
+/// Units whose gain counts with a sign: one group with sign 1 is the gain itself, a second group with sign -1 makes the
 /// difference between two gains.
 struct SignedGroup {
-  std::vector<std::size_t> users;  ///< positions on the user axis, each at most once over all groups
+  std::vector<std::size_t> units;  ///< positions on the axis of units, each at most once over all groups
   double sign;                     ///< 1 or -1
 };
-SignedGroup all_users(const PairedUsers& users);
+SignedGroup all_units(const PairedUnits& pairs);
 
 /// What a gain is. The two scales can differ in sign when groups differ in their baseline: say which one is meant.
 enum class GainScale {
@@ -26,14 +26,14 @@ enum class GainScale {
   log_ratio    ///< ln(mean of the candidate / mean of the baseline); exp(x) - 1 is the relative gain
 };
 
-/// The sum over groups of sign x gain, with an error over seeds and users. For the log ratio the error is that of its
+/// The sum over groups of sign x gain, with an error over seeds and units. For the log ratio the error is that of its
 /// linear form (delta method).
-/// @param unit  [user] users with the same number err together, for example users with one target item; empty: every
-///     user is a unit
-/// Missing as for crossed_estimate; the log ratio also if a mean is 0.
+/// @param cluster  [unit] units with the same number err together, for example users with one target item; empty: every
+///     unit is a cluster
+/// Missing as for crossed_estimate; the log ratio also if a mean is not above 0.
 /// Source: docs/inference.md, "Gains over seeds".
-Maybe<CrossedEstimate> crossed_gain(const PairedUsers& users, std::span<const SignedGroup> groups, GainScale scale,
-                                    std::span<const std::size_t> unit = {});
+Maybe<CrossedEstimate> crossed_gain(const PairedUnits& pairs, std::span<const SignedGroup> groups, GainScale scale,
+                                    std::span<const std::size_t> cluster = {});
 
 struct Resamples {
   std::int64_t count = 2000;
@@ -44,11 +44,11 @@ struct Resamples {
 /// hold the truth too rarely. Source: docs/analyses/seed-coverage.md.
 inline constexpr std::size_t fewest_bootstrap_seeds = 10;
 
-/// Seeds and users, each drawn with replacement and crossed (Owen 2007, "The pigeonhole bootstrap"). The variance over
+/// Seeds and units, each drawn with replacement and crossed (Owen 2007, "The pigeonhole bootstrap"). The variance over
 /// resamples counts the noise of single observations three times, so that it is too large when this noise dominates;
-/// with few seeds it is too small instead. Users are drawn one by one, so it is too small also if users of one target
+/// with few seeds it is too small instead. Units are drawn one by one, so it is too small also if users of one target
 /// item gain together.
-struct SeedUserBootstrap {
+struct SeedUnitBootstrap {
   double value;
   double error;    ///< standard deviation over resamples
   Interval range;  ///< 2.5% and 97.5% quantiles of the resamples
@@ -59,16 +59,16 @@ struct SeedUserBootstrap {
 };
 
 struct BootstrapGains {
-  Maybe<SeedUserBootstrap> difference;
-  Maybe<SeedUserBootstrap> log_ratio;  ///< from the same resamples; missing if a mean is 0 in one of them
+  Maybe<SeedUnitBootstrap> difference;
+  Maybe<SeedUnitBootstrap> log_ratio;  ///< from the same resamples; missing if a mean is not above 0 in one of them
 };
 
-/// Each group draws as many users as it has. Missing with fewer than two seeds, or fewer than two users in a group.
+/// Each group draws as many units as it has. Missing with fewer than two seeds, or fewer than two units in a group.
 /// @throws InvalidArgument  fewer than 39 resamples, which cannot reach p = 0.05, or more than 1,000,000
-BootstrapGains bootstrap_gain(const PairedUsers& users, std::span<const SignedGroup> groups,
+BootstrapGains bootstrap_gain(const PairedUnits& pairs, std::span<const SignedGroup> groups,
                               const Resamples& resamples = {});
 
-OrderedJson to_json(const SeedUserBootstrap& bootstrap);
-void put(OrderedJson& object, std::string_view name, const Maybe<SeedUserBootstrap>& bootstrap);
+OrderedJson to_json(const SeedUnitBootstrap& bootstrap);
+void put(OrderedJson& object, std::string_view name, const Maybe<SeedUnitBootstrap>& bootstrap);
 
 }  // namespace gainlens::analyses

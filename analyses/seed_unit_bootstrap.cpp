@@ -1,4 +1,4 @@
-#include "analyses/seed_user.h"
+#include "analyses/seed_unit.h"
 #include "analyses/statistics.h"
 #include "core/check.h"
 #include "core/random.h"
@@ -11,19 +11,19 @@
 namespace gainlens::analyses {
 namespace {
 
-/// The values of a group, user by user. Rows without any hit add nothing to a sum: only their number is kept.
+/// The values of a group, unit by unit. Rows of zeros add nothing to a sum: only their number is kept.
 class GroupRows {
  public:
-  GroupRows(const PairedUsers& users, const SignedGroup& group)
-      : columns_(2 * users.seeds), users_(group.users.size()), sign_(group.sign) {
-    ASSERT(users_ >> 32 == 0, "{} users", users_);
-    std::vector<float> row(columns_);
-    for (const std::size_t user : group.users) {
-      for (std::size_t seed = 0; seed < users.seeds; ++seed) {
-        row[seed] = users.baseline[seed * users.users + user];
-        row[users.seeds + seed] = users.candidate[seed * users.users + user];
+  GroupRows(const PairedUnits& pairs, const SignedGroup& group)
+      : columns_(2 * pairs.seeds), units_(group.units.size()), sign_(group.sign) {
+    ASSERT(units_ >> 32 == 0, "{} units", units_);
+    std::vector<double> row(columns_);
+    for (const std::size_t unit : group.units) {
+      for (std::size_t seed = 0; seed < pairs.seeds; ++seed) {
+        row[seed] = pairs.baseline[seed * pairs.units + unit];
+        row[pairs.seeds + seed] = pairs.candidate[seed * pairs.units + unit];
       }
-      if (std::any_of(row.begin(), row.end(), [](float value) { return value != 0; }))
+      if (std::any_of(row.begin(), row.end(), [](double value) { return value != 0; }))
         rows_.insert(rows_.end(), row.begin(), row.end());
     }
     weights_.resize(rows_.size() / columns_);
@@ -31,35 +31,35 @@ class GroupRows {
 
   double sign() const { return sign_; }
 
-  /// Means over as many users as there are, drawn with replacement: [arm, seed].
+  /// Means over as many units as there are, drawn with replacement: [arm, seed].
   void draw(Random& random, std::vector<double>& means) {
     std::fill(weights_.begin(), weights_.end(), 0u);
-    // Each half of 64 random bits draws a user. Some users are more likely than others, by at most users_ / 2^32.
-    for (std::size_t i = 0; i < users_; i += 2) {
+    // Each half of 64 random bits draws a unit. Some units are more likely than others, by at most units_ / 2^32.
+    for (std::size_t i = 0; i < units_; i += 2) {
       const std::uint64_t bits = random.bits();
-      count((bits >> 32) * users_ >> 32);
-      if (i + 1 < users_) count((bits & 0xffffffffu) * users_ >> 32);
+      count((bits >> 32) * units_ >> 32);
+      if (i + 1 < units_) count((bits & 0xffffffffu) * units_ >> 32);
     }
     means.assign(columns_, 0.0);
     for (std::size_t i = 0; i < weights_.size(); ++i) {
       if (weights_[i] == 0) continue;
       const double weight = weights_[i];
-      const float* row = &rows_[i * columns_];
+      const double* row = &rows_[i * columns_];
       for (std::size_t column = 0; column < columns_; ++column) means[column] += weight * row[column];
     }
-    for (double& value : means) value /= static_cast<double>(users_);
+    for (double& value : means) value /= static_cast<double>(units_);
   }
 
  private:
-  void count(std::uint64_t user) {
-    if (user < weights_.size()) ++weights_[user];
+  void count(std::uint64_t unit) {
+    if (unit < weights_.size()) ++weights_[unit];
   }
 
   std::size_t columns_;
-  std::uint64_t users_;  // below 2^32
+  std::uint64_t units_;  // below 2^32
   double sign_;
-  std::vector<float> rows_;        // [user with a value, arm, seed]
-  std::vector<unsigned> weights_;  // [user with a value] how often it is drawn
+  std::vector<double> rows_;       // [unit with a value, arm, seed]
+  std::vector<unsigned> weights_;  // [unit with a value] how often it is drawn
 };
 
 double weighted_sum(std::span<const double> weights, std::span<const double> values) {
@@ -76,7 +76,7 @@ double quantile_of(const std::vector<double>& sorted, double share) {
   return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
 
-SeedUserBootstrap summarize(double value, std::vector<double> draws, std::size_t seeds, const Resamples& resamples) {
+SeedUnitBootstrap summarize(double value, std::vector<double> draws, std::size_t seeds, const Resamples& resamples) {
   const auto low = std::count_if(draws.begin(), draws.end(), [](double draw) { return draw <= 0; });
   const auto high = std::count_if(draws.begin(), draws.end(), [](double draw) { return draw >= 0; });
   const double share = static_cast<double>(1 + std::min(low, high)) / static_cast<double>(1 + resamples.count);
@@ -126,17 +126,17 @@ Contrast contrast_of(const std::vector<GroupRows>& groups, const std::vector<std
   return contrast.without_rounding();
 }
 
-Contrast observed(const PairedUsers& users, std::span<const SignedGroup> groups) {
+Contrast observed(const PairedUnits& pairs, std::span<const SignedGroup> groups) {
   Contrast contrast;
   for (const SignedGroup& group : groups) {
     double baseline = 0, candidate = 0;
-    for (std::size_t seed = 0; seed < users.seeds; ++seed) {
-      for (const std::size_t user : group.users) {
-        baseline += users.baseline[seed * users.users + user];
-        candidate += users.candidate[seed * users.users + user];
+    for (std::size_t seed = 0; seed < pairs.seeds; ++seed) {
+      for (const std::size_t unit : group.units) {
+        baseline += pairs.baseline[seed * pairs.units + unit];
+        candidate += pairs.candidate[seed * pairs.units + unit];
       }
     }
-    const double count = static_cast<double>(users.seeds) * static_cast<double>(group.users.size());
+    const double count = static_cast<double>(pairs.seeds) * static_cast<double>(group.units.size());
     contrast.add(group.sign, baseline / count, candidate / count);
   }
   return contrast.without_rounding();
@@ -148,27 +148,35 @@ void draw_seeds(Random& random, std::vector<double>& weights) {
   for (std::size_t i = 0; i < weights.size(); ++i) weights[random.below(weights.size())] += share;
 }
 
-std::optional<std::string> too_few(const PairedUsers& users, std::span<const SignedGroup> groups) {
-  if (users.seeds < 2) return "a bootstrap over seeds needs at least 2 seeds; there is 1";
+std::optional<std::string> too_few(const PairedUnits& pairs, std::span<const SignedGroup> groups) {
+  if (pairs.seeds < 2) return "a bootstrap over seeds needs at least 2 seeds; there is 1";
   for (const SignedGroup& group : groups) {
-    if (group.users.size() < 2) return "a bootstrap over users needs at least 2 users in each group";
+    if (group.units.size() < 2)
+      return fmt::format("a bootstrap over {0}s needs at least 2 {0}s in each group", pairs.noun);
   }
   return std::nullopt;
 }
 
+std::string no_ratio_reason(const PairedUnits& pairs) {
+  const auto is_negative = [](double value) { return value < 0; };
+  const bool negative =
+      std::ranges::any_of(pairs.baseline, is_negative) || std::ranges::any_of(pairs.candidate, is_negative);
+  return fmt::format("a mean is {} in at least one resample: there is no ratio", negative ? "0 or below" : "0");
+}
+
 }  // namespace
 
-BootstrapGains bootstrap_gain(const PairedUsers& users, std::span<const SignedGroup> groups,
+BootstrapGains bootstrap_gain(const PairedUnits& pairs, std::span<const SignedGroup> groups,
                               const Resamples& resamples) {
-  using Result = Maybe<SeedUserBootstrap>;
+  using Result = Maybe<SeedUnitBootstrap>;
   constexpr std::int64_t fewest = 39, most = 1'000'000;  // with 39 the smallest p is 2 / 40
   CHECK(resamples.count >= fewest && resamples.count <= most, "resamples: {}; {} to {} are allowed", resamples.count,
         fewest, most);
-  if (const auto reason = too_few(users, groups)) return {Result::none(*reason), Result::none(*reason)};
+  if (const auto reason = too_few(pairs, groups)) return {Result::none(*reason), Result::none(*reason)};
 
   std::vector<GroupRows> rows;
-  for (const SignedGroup& group : groups) rows.emplace_back(users, group);
-  std::vector<double> differences, log_ratios, seed_weights(users.seeds);
+  for (const SignedGroup& group : groups) rows.emplace_back(pairs, group);
+  std::vector<double> differences, log_ratios, seed_weights(pairs.seeds);
   std::vector<std::vector<double>> means(groups.size());
   Random random(resamples.seed);
   for (std::int64_t resample = 0; resample < resamples.count; ++resample) {
@@ -178,15 +186,15 @@ BootstrapGains bootstrap_gain(const PairedUsers& users, std::span<const SignedGr
     differences.push_back(drawn.difference);
     if (drawn.log_ratio) log_ratios.push_back(*drawn.log_ratio);
   }
-  const Contrast data = observed(users, groups);
-  BootstrapGains gains{summarize(data.difference, differences, users.seeds, resamples),
-                       Result::none("a mean is 0 in at least one resample: there is no ratio")};
+  const Contrast data = observed(pairs, groups);
+  BootstrapGains gains{summarize(data.difference, differences, pairs.seeds, resamples),
+                       Result::none(no_ratio_reason(pairs))};
   if (data.log_ratio && log_ratios.size() == differences.size())
-    gains.log_ratio = summarize(*data.log_ratio, log_ratios, users.seeds, resamples);
+    gains.log_ratio = summarize(*data.log_ratio, log_ratios, pairs.seeds, resamples);
   return gains;
 }
 
-OrderedJson to_json(const SeedUserBootstrap& bootstrap) {
+OrderedJson to_json(const SeedUnitBootstrap& bootstrap) {
   OrderedJson json;
   json["value"] = bootstrap.value;
   json["standard_error"] = bootstrap.error;
@@ -197,7 +205,7 @@ OrderedJson to_json(const SeedUserBootstrap& bootstrap) {
   return json;
 }
 
-void put(OrderedJson& object, std::string_view name, const Maybe<SeedUserBootstrap>& bootstrap) {
+void put(OrderedJson& object, std::string_view name, const Maybe<SeedUnitBootstrap>& bootstrap) {
   if (!bootstrap) return put(object, name, Measured::none(bootstrap.reason()));
   object[std::string(name)] = to_json(*bootstrap);
 }

@@ -1,0 +1,98 @@
+#include "analyses/experiment_comparison.h"
+
+#include "core/check.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace gainlens::analyses {
+namespace {
+
+std::vector<std::string> names_of_scores(const runfile::ExperimentRun& run, const ExperimentOptions& options) {
+  if (!options.scores.empty()) return options.scores;
+  std::vector<std::string> names;
+  for (const UnitScore& score : run.unit_scores) names.push_back(score.name);
+  return names;
+}
+
+UnitScoreGain gain_of_score(const ExperimentPair& pair, const std::string& name, const ExperimentOptions& options) {
+  const runfile::ExperimentRun& run = *pair.baseline.run;
+  const UnitScore& score = run.score(name, pair.baseline.where());
+  const UnitScore& other = pair.candidate.run->score(name, pair.candidate.where());
+  CHECK(score == other, "{} and {}: the score '{}' is better when {} in one ({}), and when {} in the other ({})",
+        pair.baseline.where(), pair.candidate.where(), name, score.higher_is_better ? "higher" : "lower", score.measure,
+        other.higher_is_better ? "higher" : "lower", other.measure);
+  const PairedUnits pairs = paired_units(pair.baseline.scores(name), pair.candidate.scores(name),
+                                         pair.baseline.finished().size(), run.units.size(), run.unit());
+  UnitScoreGain gain{score_gain(pairs, {}, options.resampling, options.resamples), score, std::nullopt};
+  if (options.margin) gain.equivalence = crossed_equivalence(gain.difference, *options.margin);
+  return gain;
+}
+
+OrderedJson equivalence_json(const Equivalence& equivalence) {
+  OrderedJson json = {{"margin", equivalence.margin}};
+  put(json, "p", equivalence.p);
+  put(json, "interval_90", equivalence.interval);
+  json["equivalent"] = equivalence.flatness == Flatness::equivalent;
+  return json;
+}
+
+}  // namespace
+
+std::string ExperimentComparison::title() const {
+  return fmt::format("{} against {} on {}", candidate, baseline, printable(data_set, 60));
+}
+
+ExperimentComparison compare_arms(const ExperimentPair& pair, const ExperimentOptions& options) {
+  CHECK(!options.margin || (*options.margin > 0 && std::isfinite(*options.margin)), "--margin: {}; must be above 0",
+        *options.margin);
+  const runfile::ExperimentRun& run = *pair.baseline.run;
+  ExperimentComparison comparison{.data_set = run.data_name(),
+                                  .split = run.split(),
+                                  .unit = run.unit(),
+                                  .baseline = pair.baseline.label,
+                                  .candidate = pair.candidate.label,
+                                  .baseline_seeds = pair.baseline.seeds(),
+                                  .candidate_seeds = pair.candidate.seeds(),
+                                  .units = run.units.size(),
+                                  .scores = {}};
+  for (const std::string& name : names_of_scores(run, options))
+    comparison.scores.push_back(gain_of_score(pair, name, options));
+  return comparison;
+}
+
+Equivalence crossed_equivalence(const Maybe<CrossedEstimate>& difference, double margin) {
+  if (!difference) return no_equivalence(margin, 0, difference.reason());
+  if (!difference->p) return no_equivalence(margin, difference->units, difference->p.reason());
+  Equivalence found = test_equivalence(difference->estimate(), difference->units, margin);
+  if (!(*difference->seed_variance > 0)) return found;
+  const Equivalence seeds = test_equivalence(
+      {difference->value, std::sqrt(*difference->seed_variance), static_cast<double>(difference->seeds - 1)},
+      difference->units, margin);
+  found.p = std::max(*found.p, *seeds.p);
+  found.difference_p = std::max(*found.difference_p, *seeds.difference_p);
+  found.exceeds_p = std::max(*found.exceeds_p, *seeds.exceeds_p);
+  if (seeds.interval->low < found.interval->low) found.interval = seeds.interval;
+  found.flatness = flatness_of(*found.p, *found.difference_p);
+  return found;
+}
+
+OrderedJson to_json(const ExperimentComparison& comparison) {
+  OrderedJson json = {{"data_set", comparison.data_set},
+                      {"unit", comparison.unit},
+                      {"baseline", comparison.baseline},
+                      {"candidate", comparison.candidate},
+                      {"seeds", {{"baseline", comparison.baseline_seeds}, {"candidate", comparison.candidate_seeds}}},
+                      {"units", comparison.units},
+                      {"split", comparison.split},
+                      {"scores", OrderedJson::object()}};
+  for (const UnitScoreGain& gain : comparison.scores) {
+    OrderedJson own = {{"better", gain.score.higher_is_better ? "higher" : "lower"}, {"measure", gain.score.measure}};
+    own.update(to_json(static_cast<const ScoreGain&>(gain)));
+    if (gain.equivalence) own["equivalence"] = equivalence_json(*gain.equivalence);
+    json["scores"][gain.score.name] = std::move(own);
+  }
+  return json;
+}
+
+}  // namespace gainlens::analyses

@@ -1,0 +1,111 @@
+#include "reports/terminal/experiment_terminal.h"
+
+#include "analyses/gain_decisions.h"
+#include "core/counted.h"
+#include "reports/terminal/compare_words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace gainlens::reports {
+namespace {
+
+using namespace compare_words;
+using analyses::ExperimentComparison;
+using analyses::Measured;
+using analyses::UnitScoreGain;
+
+std::string number(double value) {
+  return fmt::format("{:.5g}", value);
+}
+
+std::string change(double value) {
+  return fmt::format("{:+.4g}", value);
+}
+
+std::string interval(const analyses::Interval& ends) {
+  return change(ends.low) + " to " + change(ends.high);
+}
+
+std::string arm(const analyses::ArmSummary& summary) {
+  return fmt::format("{} ({})", number(summary.mean),
+                     summary.deviation ? fmt::format("{:.2g}", *summary.deviation) : "-");
+}
+
+/// The width of the column of names.
+std::size_t width_of_names(std::span<const ExperimentComparison> comparisons) {
+  std::size_t width = 8;
+  for (const ExperimentComparison& comparison : comparisons)
+    for (const UnitScoreGain& gain : comparison.scores) width = std::max(width, gain.score.name.size());
+  return width;
+}
+
+constexpr const char* decision_line = "{:<{}} {:>10}   {:<34} {:>7} {:>7} {:>8}  {}\n";
+
+/// The answer: one row for each comparison and score.
+std::string answer(std::span<const ExperimentComparison> comparisons, std::size_t width) {
+  const bool stated = std::ranges::all_of(comparisons, [](const ExperimentComparison& comparison) {
+    return comparison.baseline_seeds.size() >= analyses::fewest_crossed_seeds;
+  });
+  std::string text =
+      fmt::format(decision_line, "score", width + 2, "change", stated ? "95% of the change" : "interval of the change",
+                  "p", "Holm p", "naive p", "decision");
+  for (const analyses::GainDecision& row : analyses::decide(comparisons)) {
+    const ExperimentComparison& comparison = comparisons[row.comparison];
+    const UnitScoreGain& gain = comparison.scores[row.metric];
+    if (row.metric == 0)
+      text += fmt::format("{}, {}, {}\n", comparison.title(), counted(comparison.baseline_seeds.size(), "seed"),
+                          counted(comparison.units, comparison.unit));
+    text += fmt::format(decision_line, "  " + gain.score.name, width + 2, change(gain.seeds.difference),
+                        ends_of(gain.difference, interval) + kind_of(gain.difference), p_number(row.p),
+                        p_number(row.holm), p_number(gain.seeds.naive_p), row.in_words());
+  }
+  return text;
+}
+
+std::string equivalence_in_words(const analyses::Equivalence& equivalence) {
+  if (equivalence.flatness == analyses::Flatness::unknown) return "not testable: " + equivalence.p.reason();
+  return fmt::format(
+      "{} within ±{:g}: p {}, 90% {}",
+      equivalence.flatness == analyses::Flatness::equivalent ? "equivalent" : "not shown to be equivalent",
+      equivalence.margin, p_number(equivalence.p), interval(*equivalence.interval));
+}
+
+constexpr const char* score_line = "{:<{}} {:<7} {:<22} {:<22} {:>8}\n";
+
+std::string one(const ExperimentComparison& comparison, std::size_t width) {
+  std::string text = fmt::format("{}\nseeds {}\n", comparison.title(),
+                                 paired_seeds(comparison.baseline_seeds, comparison.candidate_seeds));
+  text += fmt::format(score_line, "score", width, "better", "baseline (sd)", "candidate (sd)", "signs p");
+  Reasons reasons;
+  for (const UnitScoreGain& gain : comparison.scores) {
+    const analyses::SeedComparison& seeds = gain.seeds;
+    text += fmt::format(score_line, gain.score.name, width, gain.score.higher_is_better ? "higher" : "lower",
+                        arm(seeds.baseline), arm(seeds.candidate), p_number(seeds.signs.p));
+    for (const std::string& reason :
+         {seeds.naive_p.reason(), seeds.signs.p.reason(), stated_p(gain.difference).reason()})
+      reasons.add(reason);
+  }
+  for (const UnitScoreGain& gain : comparison.scores) {
+    if (gain.equivalence) text += fmt::format("  {} {}\n", gain.score.name, equivalence_in_words(*gain.equivalence));
+  }
+  return text + reasons.text() + notes_on_seeds(comparison.baseline_seeds.size(), comparison.unit);
+}
+
+}  // namespace
+
+std::string print_comparisons(std::span<const ExperimentComparison> comparisons) {
+  const std::size_t width = width_of_names(comparisons);
+  std::string text = answer(comparisons, width);
+  for (const ExperimentComparison& comparison : comparisons) text += "\n" + one(comparison, width);
+  return text +
+         fmt::format(
+             "\np, which decides at 5%, and its interval count other seeds and other {0}s. Holm p: corrected for "
+             "all rows.\nnaive p: paired t over the seeds, which takes the {0}s as fixed. Changes are differences "
+             "of means.\nnot shown: this does not say that there is no difference.\n",
+             comparisons.front().unit);
+}
+
+}  // namespace gainlens::reports

@@ -1,0 +1,27 @@
+#include "cli/inspect_parts.h"
+#include "core/check.h"
+#include "core/counted.h"
+#include "runfile/experiment_run.h"
+#include "runfile/run_file_name.h"
+#include "runfile/run_proof.h"
+
+namespace gainlens::cli {
+
+void inspect_experiment_run(const std::filesystem::path& path, Findings& findings) {
+  const runfile::ExperimentRun run = runfile::read_experiment_run(path);
+  findings.add("kind", "run of an experiment");
+  findings.add("data set", fmt::format("{} ({})", printable(run.data_name()), counted(run.units.size(), run.unit())),
+               run.request.at("data"));
+  findings.add("split checksum", printable(run.split()), run.split());
+  std::vector<std::string> scores;
+  for (const UnitScore& score : run.unit_scores) scores.push_back(score.name);
+  const std::int64_t finished = add_trainings(run, scores, findings);
+  const std::filesystem::path file = std::filesystem::is_directory(path) ? path / runfile::run_file_name : path;
+  const bool compared = runfile::prove_by_neighbour(file);
+  findings.add("checksums",
+               compared ? "run.h5 is as it was written (sha256)" : "there is no run.h5.sha256 beside run.h5", compared);
+  CHECK(finished > 0, "{}: no training is finished; repeat the command that trains, which continues",
+        printable(path.string()));
+}
+
+}  // namespace gainlens::cli

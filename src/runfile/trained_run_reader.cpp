@@ -1,0 +1,260 @@
+#include "runfile/trained_run_reader.h"
+
+#include "core/check.h"
+#include "core/checked.h"
+#include "runfile/run_file_name.h"
+#include "runfile/run_proof.h"
+#include "runfile/trained_run_writer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <set>
+#include <utility>
+
+namespace gainlens::runfile {
+namespace {
+
+constexpr std::uint64_t most_bytes_of_texts = std::uint64_t{1} << 30;
+constexpr std::int64_t most_of_int64 = std::numeric_limits<std::int64_t>::max();
+/// Upper limit of deflate's compression, which is at most 1032 to 1.
+constexpr std::int64_t most_packing = 1100;
+
+/// Removes the layers behind the last one in which a curve has a number. @param layers  of each curve
+void cut_to_layers(std::map<std::string, std::vector<double>>& filter, std::int64_t layers) {
+  std::int64_t own = 0;
+  for (const auto& [name, values] : filter) {
+    for (std::int64_t i = 0; i < std::ssize(values); ++i)
+      if (!std::isnan(values[static_cast<std::size_t>(i)])) own = std::max(own, i % layers + 1);
+  }
+  for (auto& [name, values] : filter) {
+    std::vector<double> kept;
+    for (std::int64_t i = 0; i < std::ssize(values); ++i)
+      if (i % layers < own) kept.push_back(values[static_cast<std::size_t>(i)]);
+    values = std::move(kept);
+  }
+}
+
+}  // namespace
+
+TrainedRunReader::TrainedRunReader(std::string where, const hdf5::Handle& file)
+    : where_(std::move(where)), file_(file) {}
+
+void TrainedRunReader::check_format(std::string_view format, std::int64_t version, std::string_view needed) const {
+  const auto found = hdf5::read_text_attribute(file_.get(), "format");
+  CHECK(found, "{}: has no attribute 'format'; it is not a run of gainlens", where_);
+  CHECK(*found != "gainlens-sweep",
+        "{}: is a run of gainlens sweep, and {} is needed here; read it with gainlens report", where_, needed);
+  CHECK(*found == format, "{}: its format is '{}'; {} ('{}') is needed here", where_, printable(*found), needed,
+        format);
+  const auto found_version = hdf5::read_integer_attribute(file_.get(), "format_version");
+  CHECK(found_version == version, "{}: its format version is {}; this gainlens reads version {}", where_,
+        found_version ? std::to_string(*found_version) : "missing", version);
+}
+
+void TrainedRunReader::axes(TrainedRun& run, const std::string& unit) const {
+  run.request =
+      parse_json(hdf5::read_strings(file_.get(), "request", {}, most_bytes_of_texts).front(), where_ + ": /request");
+  run.arms = texts("arm");
+  run.seeds = seeds();
+  run.units = texts(unit);
+  const Json& request = run.request;
+  require(request.is_object() && request.contains("data") && request.at("data").is_object(), "object 'data'");
+  const Json& data = request.at("data");
+  for (const char* key : {"name", "split"})
+    require(data.contains(key) && data.at(key).is_string(), fmt::format("text 'data.{}'", key));
+}
+
+void TrainedRunReader::check_names(const TrainedRun& run) const {
+  for (const std::string& arm : run.arms)
+    CHECK(!arm.empty() && printable(arm) == arm, "{}: the arm '{}' has no usable name", where_, printable(arm));
+  CHECK(std::set(run.arms.begin(), run.arms.end()).size() == run.arms.size(), "{}: two arms have one name", where_);
+  CHECK(std::set(run.seeds.begin(), run.seeds.end()).size() == run.seeds.size(), "{}: a seed stands twice", where_);
+}
+
+std::int64_t TrainedRunReader::size_of(const std::string& path) const {
+  const hdf5::Shape shape = hdf5::shape_at(file_.get(), path);
+  CHECK(shape.size() == 1 && shape[0] > 0,
+        "{}: dataset '{}' has {} axes and the size {}; expected 1 axis and at "
+        "least 1 entry",
+        where_, path, shape.size(), shape.empty() ? 0 : shape[0]);
+  return shape[0];
+}
+
+std::vector<std::string> TrainedRunReader::texts(const std::string& path) const {
+  return hdf5::read_strings(file_.get(), path, {size_of(path)}, most_bytes_of_texts);
+}
+
+std::vector<std::int64_t> TrainedRunReader::integers(const std::string& path, const hdf5::Shape& shape,
+                                                     std::int64_t least, std::int64_t most) const {
+  const hdf5::Handle dataset = hdf5::open_dataset(file_.get(), path, {H5T_STD_I64LE, shape, {}});
+  std::vector<std::int64_t> values(static_cast<std::size_t>(checked_elements(shape, path)));
+  hdf5::read(dataset, H5T_NATIVE_INT64, values.data());
+  for (const std::int64_t value : values)
+    CHECK(value >= least && value <= most, "{}: dataset '{}' holds {}; must be {} to {}", where_, path, value, least,
+          most);
+  return values;
+}
+
+/// int64, or uint64 where a seed needs it.
+std::vector<std::uint64_t> TrainedRunReader::seeds() const {
+  const hdf5::Shape shape = {size_of("seed")};
+  if (!hdf5::has_type(hdf5::open_any(file_.get(), "seed"), H5T_STD_U64LE)) {
+    const std::vector<std::int64_t> small = integers("seed", shape, 0, most_of_int64);
+    return {small.begin(), small.end()};
+  }
+  const hdf5::Handle dataset = hdf5::open_dataset(file_.get(), "seed", {H5T_STD_U64LE, shape, {}});
+  std::vector<std::uint64_t> values(static_cast<std::size_t>(checked_elements(shape, "seed")));
+  hdf5::read(dataset, H5T_NATIVE_UINT64, values.data());
+  return values;
+}
+
+std::vector<double> TrainedRunReader::doubles(const std::string& path, const hdf5::Shape& shape) const {
+  const hdf5::Handle dataset = hdf5::open_dataset(file_.get(), path, {H5T_IEEE_F64LE, shape, {}});
+  std::vector<double> values(static_cast<std::size_t>(checked_elements(shape, path)));
+  hdf5::read(dataset, H5T_NATIVE_DOUBLE, values.data());
+  return values;
+}
+
+void TrainedRunReader::require(bool condition, std::string_view wanted) const {
+  CHECK(condition, "{}: /request has no {}; the file is damaged", where_, wanted);
+}
+
+std::int64_t TrainedRunReader::epochs() const {
+  return hdf5::has_object(file_.get(), "epoch") ? size_of("epoch") : 0;
+}
+
+bool TrainedRunReader::has(const std::string& path) const {
+  return hdf5::has_object(file_.get(), path);
+}
+
+void TrainedRunReader::best_epochs(TrainedRun& run) const {
+  for (const std::int64_t best : integers("best_epoch", {std::ssize(run.arms), std::ssize(run.seeds)}, -1, epochs())) {
+    auto& result = run.results.emplace_back();
+    if (best >= 0) result.emplace().best_epoch = best;
+  }
+}
+
+void TrainedRunReader::score(TrainedRun& run, const std::string& dataset, const std::string& name, hid_t type) const {
+  const std::int64_t seeds = std::ssize(run.seeds), units = std::ssize(run.units);
+  const hdf5::Layout layout = score_layout(type, std::ssize(run.arms), seeds, units);
+  const hdf5::Handle scores = hdf5::open_dataset(file_.get(), dataset, layout);
+  const std::int64_t elements = checked_elements(layout.shape, dataset);
+  const std::uint64_t stored = std::max<std::uint64_t>(hdf5::stored_bytes(scores), 1 << 20);
+  CHECK(static_cast<std::uint64_t>(elements / most_packing) <= stored,
+        "{}: dataset '{}' claims {} numbers in {} bytes; the file is damaged", where_, dataset, elements, stored);
+  for (std::size_t i = 0; i < run.results.size(); ++i) {
+    if (!run.results[i]) continue;
+    std::vector<double>& own = run.results[i]->scores[name];
+    own.resize(static_cast<std::size_t>(units));
+    const auto place = static_cast<std::int64_t>(i);
+    hdf5::read_box(scores, {place / seeds, place % seeds, 0}, {1, 1, units}, H5T_NATIVE_DOUBLE, own.data());
+  }
+}
+
+void TrainedRunReader::tests(TrainedRun& run, const std::vector<std::string>& names) const {
+  for (const std::string& name : names) {
+    const std::vector<double> values = doubles("test/" + name, {std::ssize(run.arms), std::ssize(run.seeds)});
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (run.results[i]) run.results[i]->test[name] = values[i];
+    }
+  }
+}
+
+void TrainedRunReader::curves(TrainedRun& run, const std::vector<std::string>& names) const {
+  const std::int64_t count = epochs();
+  if (count == 0) return;
+  for (const std::string& name : names) {
+    if (has("metric/" + name)) curve(run, name, count);
+  }
+  if (has("filter")) filter(run, count);
+}
+
+void TrainedRunReader::curve(TrainedRun& run, const std::string& name, std::int64_t epochs) const {
+  const std::vector<double> values = doubles("metric/" + name, {std::ssize(run.arms), std::ssize(run.seeds), epochs});
+  for (std::size_t i = 0; i < run.results.size(); ++i) {
+    if (!run.results[i] || run.results[i]->best_epoch == 0) continue;
+    const auto first = values.begin() + static_cast<std::ptrdiff_t>(i) * epochs, end = first + epochs;
+    const auto last = std::find_if(first, end, [](double value) { return std::isnan(value); });
+    CHECK(std::all_of(first, last, [](double value) { return std::isfinite(value); }) &&
+              std::all_of(last, end, [](double value) { return std::isnan(value); }),
+          "{}: dataset 'metric/{}' is not finite in an epoch of a finished seed; the file is damaged", where_, name);
+    if (first != last) run.results[i]->curve[name] = std::vector<double>(first, last);
+  }
+}
+
+void TrainedRunReader::filter(TrainedRun& run, std::int64_t epochs) const {
+  const std::int64_t layers = size_of("layer");
+  for (const FilterCurve& curve : filter_curves()) {
+    const std::string name(curve.name);
+    const std::vector<double> values =
+        doubles("filter/" + name, {std::ssize(run.arms), std::ssize(run.seeds), epochs, layers});
+    CHECK(std::none_of(values.begin(), values.end(), [](double value) { return std::isinf(value); }),
+          "{}: dataset 'filter/{}' holds infinity; the file is damaged", where_, name);
+    const auto size = static_cast<std::ptrdiff_t>(epochs * layers);
+    for (std::size_t i = 0; i < run.results.size(); ++i) {
+      if (!run.results[i] || run.results[i]->curve.empty()) continue;
+      const auto own = std::ssize(run.results[i]->curve.begin()->second);
+      const auto first = values.begin() + static_cast<std::ptrdiff_t>(i) * size;
+      run.results[i]->filter[name] = std::vector<double>(first, first + static_cast<std::ptrdiff_t>(own * layers));
+    }
+  }
+  // An arm without a filter has no number at all.
+  for (auto& result : run.results) {
+    if (result && std::all_of(result->filter.begin(), result->filter.end(), [](const auto& curve) {
+          return std::all_of(curve.second.begin(), curve.second.end(), [](double x) { return std::isnan(x); });
+        }))
+      result->filter.clear();
+  }
+  // Variants may have fewer layers than others: theirs end before the last one that has a number.
+  if (!run.request.contains("variants")) return;
+  for (auto& result : run.results) {
+    if (result && !result->filter.empty()) cut_to_layers(result->filter, layers);
+  }
+}
+
+void TrainedRunReader::check_curves(const TrainedRun& run, std::size_t place) const {
+  const TrainedSeed& result = *run.results[place];
+  const std::string words = result_in_words(run, place);
+  for (const auto& [name, values] : result.curve)
+    CHECK(std::ssize(values) >= result.best_epoch && values.size() == result.curve.begin()->second.size(),
+          "{}: dataset 'metric/{}' has {} epochs for {}; other curves have {}, and epoch {} is the best", where_, name,
+          values.size(), words, result.curve.begin()->second.size(), result.best_epoch);
+  CHECK(result.best_epoch == 0 || !result.curve.empty(), "{}: {} has no learning curve", where_, words);
+}
+
+void TrainedRunReader::check_metric(const TrainedRun& run, std::size_t place, const std::string& name, double found,
+                                    std::string_view scores) const {
+  const double stored = run.results[place]->test.at(name);
+  CHECK(std::abs(stored - found) <= most_rounding_of_metric * std::max(1.0, std::abs(found)),
+        "{}: dataset 'test/{}' holds {} for {}, and the {} give {}; the file is damaged", where_, name, stored,
+        result_in_words(run, place), scores, found);
+}
+
+std::string TrainedRunReader::result_in_words(const TrainedRun& run, std::size_t place) {
+  return fmt::format("arm {}, seed {}", run.arms[place / run.seeds.size()], run.seeds[place % run.seeds.size()]);
+}
+
+void read_trained_run(const std::filesystem::path& path, std::string_view command, std::string_view kind,
+                      const std::function<bool()>& is_begun, const std::function<void(const TrainedRunReader&)>& read) {
+  const bool folder = std::filesystem::is_directory(path);
+  const std::filesystem::path file = folder ? path / run_file_name : path;
+  CHECK(std::filesystem::exists(file), "{}: {}", printable(path.string()),
+        !folder ? "no such file or folder; give a run folder or its run.h5"
+        : is_begun()
+            ? fmt::format("has no run.h5: the training has not finished; repeat its `{}` command with the same "
+                          "--out, which continues",
+                          command)
+            : fmt::format("has no run.h5; give the folder that {} wrote", command));
+  prove_by_neighbour(file);  // HDF5 crashes on some damaged files
+  try {
+    const hdf5::Handle opened = hdf5::open_file(file);
+    read(TrainedRunReader(printable(file.string()), opened));
+  } catch (const hdf5::Error& error) {
+    throw_invalid("{}: {}; it is damaged or not a {} (repeating its `{}` command writes run.h5 again)",
+                  printable(file.string()), printable(error.what()), kind, command);
+  }
+}
+
+}  // namespace gainlens::runfile

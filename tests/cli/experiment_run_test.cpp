@@ -1,0 +1,94 @@
+// What each command says of the run of an experiment whose units are documents.
+#include "runfile/made_experiment_run.h"
+#include "runfile/made_recommend_run.h"
+#include "runfile/run_proof.h"
+#include "support/program.h"
+#include "support/shared_data.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace gainlens::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+using Json = nlohmann::json;
+
+class ExperimentRunCommands : public ::testing::Test {
+ protected:
+  ExperimentRunCommands() {
+    runfile::write_experiment_run(run_, made_experiment_run({.arms = {"plain", "bft", "gate"}}));
+  }
+
+  void expect_refused(std::vector<std::string> arguments, const std::string& reason) const {
+    const ProgramResult result = run_gainlens(arguments);
+    EXPECT_EQ(result.exit_code, 2) << result.out;
+    EXPECT_THAT(result.error, AllOf(StartsWith("gainlens: error: "), HasSubstr(reason)));
+    EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
+    EXPECT_EQ(result.out, "");
+  }
+
+  TemporaryFolder folder_;
+  std::string run_ = (folder_.path() / "run.h5").string();
+};
+
+TEST_F(ExperimentRunCommands, CompareSpeaksOfDocuments) {
+  const ProgramResult result = run_gainlens({"compare", run_, "--baseline", "plain", "--resamples", "50"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("bft against plain on made texts, 3 seeds, 40 documents"),
+                                HasSubstr("gate against plain"), HasSubstr("better"), HasSubstr("other documents"),
+                                Not(HasSubstr("user"))));
+  const ProgramResult json =
+      run_gainlens({"compare", run_, "--metrics", "loss", "--margin", "0.5", "--resamples", "50", "--json"});
+  ASSERT_EQ(json.exit_code, 0) << json.error;
+  const Json first = Json::parse(json.out).at("comparisons").at(0);
+  EXPECT_EQ(first.at("unit"), "document");
+  ASSERT_EQ(first.at("scores").size(), 1u);
+  const Json& loss = first.at("scores").at("loss");
+  EXPECT_EQ(loss.at("decision").at("decision"), "better");
+  EXPECT_EQ(loss.at("decision").at("p"), loss.at("difference").at("p"));
+  EXPECT_EQ(loss.at("equivalence").at("equivalent"), true);
+  EXPECT_THAT(json.out, Not(HasSubstr("user")));
+}
+
+TEST_F(ExperimentRunCommands, CompareRefusesWhatItCannotAnswer) {
+  expect_refused({"compare", run_ + ":plain"}, "one arm alone");
+  expect_refused({"compare", run_, "--baseline", "bff"}, "did you mean 'bft'?");
+  expect_refused({"compare", run_, "--metrics", "mrr"}, "'mrr' is no score of the run, which has loss, right");
+  expect_refused({"compare", run_, "--metrics", "loss,loss"}, "--metrics: loss stands twice");
+  expect_refused({"compare", run_, "--margin", "0"}, "--margin: 0; must be above 0");
+  expect_refused({"compare", run_, "--out", folder_.path() / "page"}, "--out: is for recommender runs");
+  expect_refused({"compare", run_, "--edges", "paper"}, "--edges: is for recommender runs");
+  expect_refused({"compare", run_, "--paper", "none"}, "--paper: is for recommender runs");
+  const std::string other = (folder_.path() / "other.h5").string();
+  runfile::write_recommend_run(other, made_recommend_run());
+  expect_refused({"compare", run_, other}, "give recommender runs alone, or experiments alone");
+  expect_refused({"compare", other, "--margin", "1"}, "--margin: is for experiments");
+}
+
+TEST_F(ExperimentRunCommands, InspectSaysWhatItHolds) {
+  const ProgramResult result = run_gainlens({"inspect", run_});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("run of an experiment"), HasSubstr("made texts (40 documents)"),
+                                HasSubstr("plain, bft, gate"), HasSubstr("loss, right"), HasSubstr("9 of 9 trainings"),
+                                HasSubstr("there is no run.h5.sha256")));
+  runfile::write_checksum_beside(run_);
+  EXPECT_THAT(run_gainlens({"inspect", folder_.path()}).out, HasSubstr("as it was written (sha256)"));
+}
+
+TEST_F(ExperimentRunCommands, OtherCommandsSayWhichOnesReadIt) {
+  const std::string reason = "is the run of an experiment; gainlens compare and inspect read it";
+  for (const char* command : {"report", "check", "sinks", "sink-vs-k", "audit"})
+    expect_refused({command, run_}, reason);
+}
+
+}  // namespace
+}  // namespace gainlens::testing
