@@ -56,17 +56,28 @@ std::vector<Knob<FilterOptions>> make_knobs() {
       flag_knob<Owner>("initial_gain_of_data", "K0 is met on the first batch (true) or at 2 d (false)",
                        GAINLENS_MEMBER(initial_gain_of_data))
           .absent_is(true),
+      real_knob<Owner>("initial_range", "tau_range before training; 0: it follows from K0",
+                       GAINLENS_MEMBER(initial_range), {0, 1e15})
+          .absent_is(0),
       flag_knob<Owner>("recency_decay", "scores fall with distance at a learned rate", GAINLENS_MEMBER(recency_decay))
           .absent_is(true),
+      choice_knob<Owner>("decay_owner", "each layer or each head learns its rate of distance", {"layer", "head"},
+                         GAINLENS_MEMBER(decay_owner))
+          .absent_is("layer"),
       real_knob<Owner>("initial_decay", "rho before training", GAINLENS_MEMBER(initial_decay), {1e-6, 1})
           .absent_is(0.99),
       flag_knob<Owner>("output_projection", "W_O after the gain; the paper's layer has none",
                        GAINLENS_MEMBER(output_projection))
           .absent_is(false),
+      choice_knob<Owner>("gain_place", "the gain acts before W_O or after it", {"before", "after"},
+                         GAINLENS_MEMBER(gain_place))
+          .absent_is("before"),
       real_knob<Owner>("least_precision", "lambda_min", GAINLENS_MEMBER(least_precision), {1e-15, 1e15})
           .absent_is(1e-3),
       real_knob<Owner>("most_precision", "lambda_max", GAINLENS_MEMBER(most_precision), {1e-15, 1e15}).absent_is(100),
-      whole_knob<Owner>("warm_up", "steps before the filter acts", GAINLENS_MEMBER(warm_up), 0).absent_is(50),
+      whole_knob<Owner>("warm_up", "steps or epochs before the filter acts", GAINLENS_MEMBER(warm_up), 0).absent_is(50),
+      choice_knob<Owner>("warm_up_unit", "of the warm-up", {"steps", "epochs"}, GAINLENS_MEMBER(warm_up_unit))
+          .absent_is("steps"),
       choice_knob<Owner>("warm_up_form", "the filter begins at once (step) or little by little (blend)",
                          {"step", "blend"}, GAINLENS_MEMBER(warm_up_form))
           .absent_is("step"),
@@ -109,9 +120,12 @@ std::string why_idle(const FilterOptions& options, std::string_view key) {
   if ((key == "most_process_noise" || key == "process_noise_start") && options.predict != Predict::jacobian)
     return is("predict");
   if (key == "process_noise_start" && options.most_process_noise == 0) return is("most_process_noise");
-  if ((key == "initial_gain" || key == "initial_gain_of_data") && !from_gain) return is("initial_precision");
-  if (key == "initial_decay" && !options.recency_decay) return is("recency_decay");
-  if (key == "warm_up_form" && options.warm_up == 0) return is("warm_up");
+  if ((key == "initial_gain" || key == "initial_gain_of_data" || key == "initial_range") && !from_gain)
+    return is("initial_precision");
+  if ((key == "initial_gain" || key == "initial_gain_of_data") && options.initial_range > 0) return is("initial_range");
+  if ((key == "initial_decay" || key == "decay_owner") && !options.recency_decay) return is("recency_decay");
+  if ((key == "warm_up_form" || key == "warm_up_unit") && options.warm_up == 0) return is("warm_up");
+  if (key == "gain_place" && !options.output_projection) return is("output_projection");
   return "";
 }
 

@@ -43,6 +43,18 @@ enum class WarmUp {
   blend,  ///< the gain goes from 1 to K in equal steps, and the biases from 0
 };
 
+/// What a step of the warm-up is.
+enum class WarmUpUnit { steps, epochs };
+
+/// Where the gain acts, in a model with an output projection.
+enum class GainPlace {
+  before,  ///< h + W_O (K e)
+  after,   ///< h + K (W_O e)
+};
+
+/// What has a rate of its own at which scores fall with distance.
+enum class DecayOwner { layer, head };
+
 /// The filter of a layer: everything about it that can be chosen. Formulas: docs/bft.md. Defaults: the paper's.
 struct FilterOptions {
   Estimator estimator = Estimator::reml;
@@ -61,12 +73,16 @@ struct FilterOptions {
   InitialPrecision initial_precision = InitialPrecision::content;
   double initial_gain = 0.9;         ///< K0, from which tau_range follows
   bool initial_gain_of_data = true;  ///< tau_range from the first batch; else from 2 d
-  bool recency_decay = true;         ///< |t - j| log rho is added to the scores, rho learned for each layer
+  double initial_range = 0;          ///< tau_range before training; 0: it follows from K0
+  bool recency_decay = true;         ///< |t - j| log rho is added to the scores, rho learned
+  DecayOwner decay_owner = DecayOwner::layer;
   double initial_decay = 0.99;       ///< rho before training
-  bool output_projection = false;    ///< h' = h + W_O (K e), as for models that have a W_O; the paper's layer has none
+  bool output_projection = false;    ///< for models that have a W_O; the paper's layer has none
+  GainPlace gain_place = GainPlace::before;
   double least_precision = 1e-3;     ///< lambda_min
   double most_precision = 100;       ///< lambda_max, of lambda_obs, lambda' and lambda''
-  std::int64_t warm_up = 50;         ///< steps
+  std::int64_t warm_up = 50;         ///< in `warm_up_unit`
+  WarmUpUnit warm_up_unit = WarmUpUnit::steps;
   WarmUp warm_up_form = WarmUp::step;
 
   /// For observation_variance().

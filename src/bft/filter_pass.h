@@ -62,7 +62,7 @@ FilterState first_state(const Filter& filter, const at::Tensor& initial, double 
 /// What the scores of attention get besides q k.
 struct ScoreBiases {
   at::Tensor key;        ///< [row] added to every score of the key; undefined: nothing
-  at::Tensor log_decay;  ///< [1] added as many times as query and key are places apart; undefined: nothing
+  at::Tensor log_decay;  ///< [1] or [head] added as many times as query and key are places apart; undefined: nothing
 };
 
 /// The filter of one layer in a pass. The arguments must exist as long as this object.

@@ -14,7 +14,7 @@ double logit(double share) {
 
 }  // namespace
 
-std::vector<FilterSlot> filter_slots(const Filter& filter, std::int64_t width, bool predicts) {
+std::vector<FilterSlot> filter_slots(const Filter& filter, std::int64_t width, std::int64_t heads, bool predicts) {
   const FilterOptions& options = filter.options;
   const bool moves = filter.has_gain() && predicts;
   std::vector<FilterSlot> slots;
@@ -23,8 +23,10 @@ std::vector<FilterSlot> filter_slots(const Filter& filter, std::int64_t width, b
   }
   if (moves && options.predict == Predict::decay)
     slots.push_back({"decay", {1}, WeightRole::precision, logit(options.discount)});
-  if (filter.has_recency_decay())
-    slots.push_back({"recency", {1}, WeightRole::precision, logit(options.initial_decay)});
+  if (filter.has_recency_decay()) {
+    const std::int64_t rates = options.decay_owner == DecayOwner::head ? heads : 1;
+    slots.push_back({"recency", {rates}, WeightRole::precision, logit(options.initial_decay)});
+  }
   if (moves && filter.has_running_jacobian()) slots.push_back({"stretch", {width}, WeightRole::constant, 1});
   if (filter.parts().factor == AttentionFactor::constant)
     slots.push_back({"gain", {width}, WeightRole::precision, logit(options.initial_gain)});

@@ -14,7 +14,7 @@ namespace gainlens::bft {
 struct FilterWeights {
   at::Tensor process_noise;    ///< [width] logits of Q
   at::Tensor decay;            ///< [1] logit of gamma, of predict `decay`
-  at::Tensor recency;          ///< [1] logit of rho
+  at::Tensor recency;          ///< [1] or [head] logits of rho
   at::Tensor stretch;          ///< [width] running mean of max((1 + J)^2, 0.01); not learned
   at::Tensor gain;             ///< [width] logits of a constant gain
   at::Tensor gate, gate_bias;  ///< [width, width] and [width] of a gain that a gate gives

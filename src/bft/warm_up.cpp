@@ -4,10 +4,12 @@
 
 namespace gainlens::bft {
 
-double share_at(const FilterOptions& options, std::int64_t step) {
-  if (step >= options.warm_up) return 1;
+double share_at(const FilterOptions& options, std::int64_t step, std::int64_t epoch) {
+  const auto unit = static_cast<double>(options.warm_up_unit == WarmUpUnit::epochs ? epoch : 1);
+  const double steps = static_cast<double>(options.warm_up) * unit;
+  if (static_cast<double>(step) >= steps) return 1;
   if (options.warm_up_form == WarmUp::step) return 0;
-  return static_cast<double>(step) / static_cast<double>(options.warm_up);
+  return static_cast<double>(step) / steps;
 }
 
 double running_memory(std::int64_t seen) {

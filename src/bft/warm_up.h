@@ -8,7 +8,8 @@ namespace gainlens::bft {
 
 /// Share of the filter that is in force at a step of the training, from 0 (the plain layer) to 1. Step 0 is the first.
 /// Source: docs/bft.md, "Training".
-double share_at(const FilterOptions& options, std::int64_t step);
+/// @param epoch  steps of an epoch
+double share_at(const FilterOptions& options, std::int64_t step, std::int64_t epoch);
 
 /// Weight of what was before in a running mean: that of all batches alike until it reaches 0.99.
 /// @param seen  number of batches before this one

@@ -103,6 +103,7 @@ StoredResult read_result(const formats::TensorFile& stored, const Metadata& meta
       result.scores[name].assign(ranks.begin(), ranks.end());
     }
   }
+  runfile::complete_filter(result.filter);
   return read;
 }
 

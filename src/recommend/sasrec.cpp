@@ -18,6 +18,7 @@
 
 #include <ATen/ATen.h>
 
+#include <cmath>
 #include <limits>
 #include <tuple>
 #include <utility>
@@ -28,11 +29,6 @@ namespace {
 const hooks::Site embed_site{"hook_embed"};
 const hooks::Site position_site{"hook_pos_embed"};
 const hooks::Site final_norm_site{"ln_final.hook_normalized"};
-
-at::Tensor linear(const at::Tensor& input, const LinearWeights& weights) {
-  return input.scalar_type() == at::kFloat ? kernels::trained_linear(input, weights.weight, weights.bias)
-                                           : at::linear(input, weights.weight, weights.bias);
-}
 
 std::vector<at::Tensor> linears(const at::Tensor& input, std::initializer_list<const LinearWeights*> layers) {
   std::vector<at::Tensor> weights, biases;
@@ -102,7 +98,10 @@ at::Tensor SasRec::head() const {
 }
 
 SasRec::Stream SasRec::first_stream(const at::Tensor& items, const at::Tensor& places, const Pass& pass) const {
-  const at::Tensor of_items = pass.at(embed_site, kernels::selected_rows(weights_.item_embedding, items));
+  at::Tensor of_items = kernels::selected_rows(weights_.item_embedding, items);
+  if (config_.embedding_factor == EmbeddingFactor::sqrt_width)
+    of_items = of_items * std::sqrt(static_cast<double>(config_.width));
+  of_items = pass.at(embed_site, of_items);
   at::Tensor hidden = of_items + pass.at(position_site, kernels::selected_rows(weights_.position_embedding, places));
   if (config_.embedding_norm) {
     hidden = models::norm(hidden, models::Norm::layer, config_.norm_epsilon, weights_.embedding_norm.weight, 0,
@@ -175,7 +174,7 @@ at::Tensor SasRec::attention(std::int64_t layer, const at::Tensor& input, Stream
   const hooks::Qkv of_heads{heads(rows[0], "attn.hook_q"), heads(rows[1], "attn.hook_k"),
                             heads(rows[2], "attn.hook_v")};
   const at::Tensor scaled = filtered_attention(layer, input, of_heads, stream, pass);
-  return filter_.has_output_projection() ? linear(scaled, weights.output) : scaled;
+  return filter_.has_output_projection() && !projects_before_gain() ? linear(scaled, weights.output) : scaled;
 }
 
 void SasRec::check_request(const hooks::Tokens& tokens, const hooks::ForwardOptions& options,

@@ -32,6 +32,12 @@ std::vector<Knob<SasRecConfig>> make_knobs() {
                         GAINLENS_MEMBER(positions), 1),
       choice_knob<Owner>("norm", "norms before each part (pre) or after each sum (post)", {"pre", "post"},
                          GAINLENS_MEMBER(norm)),
+      choice_knob<Owner>("embedding_factor", "an item's embedding is taken as it is (one) or times the root of the width",
+                         {"one", "sqrt_width"}, GAINLENS_MEMBER(embedding_factor))
+          .absent_is("one"),
+      real_knob<Owner>("embedding_deviation", "of the embeddings before training",
+                       GAINLENS_MEMBER(embedding_deviation), {0, 1e6, false})
+          .absent_is(0.02),
       flag_knob<Owner>("embedding_norm", "a norm after the embeddings", GAINLENS_MEMBER(embedding_norm)),
       real_knob<Owner>("norm_epsilon", "added to the variance in norms", GAINLENS_MEMBER(norm_epsilon), {1e-15, 1}),
       choice_knob<Owner>("alignment", "the last item (end) or the first (start) has a fixed position", {"end", "start"},
@@ -86,8 +92,9 @@ void check(const SasRecConfig& config, const std::string& where) {
             !config.armed_filter().has_initial_precision() || config.armed_filter().has_gain(),
         "{}: 'initial_precision' is em; arm {} has no gain, from whose innovations em would learn", where,
         name_of(config.arm));
-  CHECK(config.norm == NormPlace::pre || config.armed_filter().parts().factor == AttentionFactor::one,
-        "{}: 'norm' is post; arm {} needs norms before each part (pre)", where, name_of(config.arm));
+  CHECK(config.norm == NormPlace::pre || !config.filter.norm_jacobian,
+        "{}: 'norm' is post, and 'norm_jacobian' is true; with norms after the sums the MLP reads the stream itself",
+        where);
 }
 
 std::span<const Knob<SasRecConfig>> sasrec_knobs() {

@@ -18,6 +18,9 @@ enum class NormPlace {
   post,  ///< after each residual sum
 };
 
+/// What the embedding of an item is multiplied by before the position's is added.
+enum class EmbeddingFactor { one, sqrt_width };
+
 /// The shape of a SASRec model (Kang and McAuley, 2018): a causal transformer over the items of a user. Defaults:
 /// docs/recommend.md, "SASRec".
 struct SasRecConfig {
@@ -28,7 +31,9 @@ struct SasRecConfig {
   std::int64_t inner_width = 256;  ///< neurons of the MLP, with the exact GELU
   std::int64_t positions = 50;     ///< a longer sequence keeps its last items
   NormPlace norm = NormPlace::pre;
-  bool embedding_norm = false;  ///< a norm of item plus position
+  EmbeddingFactor embedding_factor = EmbeddingFactor::one;
+  double embedding_deviation = 0.02;  ///< of the embeddings of items and positions before training
+  bool embedding_norm = false;        ///< a norm of item plus position
   double norm_epsilon = 1e-5;
   Alignment alignment = Alignment::end;
   Arm arm = Arm::plain;

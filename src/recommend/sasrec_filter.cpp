@@ -58,7 +58,11 @@ at::Tensor SasRec::filtered_attention(std::int64_t layer, const at::Tensor& inpu
   bft::FilterPass filter(filter_, weights.filter, sites, stream.filter, config_.heads);
   const bool moves = stream.filter.precision.defined();
   if (moves) filter.begin();
-  const auto shown = [&](const at::Tensor& estimate) { return pass.at(layer, "attn.hook_z", estimate).flatten(1); };
+  const bool projects_first = projects_before_gain();
+  const auto shown = [&](const at::Tensor& estimate) {
+    const at::Tensor seen = pass.at(layer, "attn.hook_z", estimate).flatten(1);
+    return projects_first ? linear(seen, weights.output) : seen;
+  };
   kernels::PackedAttentionOptions options{.dropout = pass.dropout(pass.noise.attention_rate, layer, attention_place)};
   if (moves && !filter_.gains_from_moments()) {
     const bft::HeadObservation found = observed_by_weights(layer, heads, stream, options, pass);

@@ -2,6 +2,7 @@
 
 #include "bft/filter_pass.h"
 #include "kernels/gradient/dropout.h"
+#include "kernels/gradient/trained_linear.h"
 #include "recommend/sasrec.h"
 
 #include <cstdint>
@@ -11,6 +12,11 @@
 // Inner parts of SasRec, shared by its two source files.
 
 namespace gainlens::recommend {
+
+inline at::Tensor linear(const at::Tensor& input, const LinearWeights& weights) {
+  return input.scalar_type() == at::kFloat ? kernels::trained_linear(input, weights.weight, weights.bias)
+                                           : at::linear(input, weights.weight, weights.bias);
+}
 
 /// Places of a dropout in the model: numbers within the layer.
 inline constexpr std::uint64_t places_per_layer = 4, embedding_place = 0, attention_place = 1, output_place = 2,

@@ -1,6 +1,5 @@
 #include "recommend/sasrec_weights.h"
 
-#include "core/check.h"
 
 #include <ATen/ATen.h>
 
@@ -61,7 +60,7 @@ std::vector<SasRecSlot> sasrec_slots(const SasRecConfig& config, SasRecWeights& 
     slots.linear(prefix + "mlp.up", layer.up, config.inner_width, width);
     slots.linear(prefix + "mlp.down", layer.down, width, config.inner_width);
     // Every layer has what predicts, though no layer reads the precision after the last one.
-    slots.filter(prefix + "filter.", bft::filter_slots(filter, width, /*predicts=*/true), layer.filter);
+    slots.filter(prefix + "filter.", bft::filter_slots(filter, width, config.heads, /*predicts=*/true), layer.filter);
   }
   if (config.norm == NormPlace::pre) slots.norm("final_norm", weights.final_norm, width);
   return slots.take();
@@ -71,6 +70,8 @@ SasRecWeights initial_sasrec_weights(const SasRecConfig& config, std::uint64_t s
   SasRecWeights weights;
   for (const SasRecSlot& slot : sasrec_slots(config, weights)) {
     at::Tensor values = initial_values(slot, seed);
+    const bool embeds = slot.tensor == &weights.item_embedding || slot.tensor == &weights.position_embedding;
+    if (embeds) values.mul_(config.embedding_deviation / initial_deviation);
     if (slot.tensor == &weights.item_embedding) values[0].zero_();
     *slot.tensor = values.set_requires_grad(slot.role != WeightRole::constant);
   }

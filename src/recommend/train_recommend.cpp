@@ -96,11 +96,13 @@ void check_trainings(const Recommenders& recommenders, const RecommendRequest& r
       if (!users) users = std::ssize(users_with_positions(split));
       const std::int64_t batches = (*users + settings.batch - 1) / settings.batch;
       const std::int64_t steps = checked_mul(batches, settings.epochs, "epochs");
-      if (arm->factor == AttentionFactor::kalman_gain && settings.filter.warm_up >= steps && leads)
+      const bool in_epochs = settings.filter.warm_up_unit == bft::WarmUpUnit::epochs;
+      const std::int64_t has = in_epochs ? settings.epochs : steps;
+      if (arm->factor == AttentionFactor::kalman_gain && settings.filter.warm_up >= has && leads)
         tell_warning(
-            "{}: the filter does not act in this training: its warm-up takes {} steps (--warm-up), and the training "
+            "{}: the filter does not act in this training: its warm-up takes {} {} (--warm-up), and the training "
             "has {}",
-            where, settings.filter.warm_up, steps);
+            where, settings.filter.warm_up, in_epochs ? "epochs" : "steps", has);
       check_memory(settings, split, side_by_side, arm->arm);
     }
   }

@@ -106,9 +106,11 @@ experiment::StoredResult train_job(const experiment::Work& work, Arm arm, const 
   return stored;
 }
 
-experiment::StoredResult baseline_result(const experiment::Job& job, const data::LeaveOneOut& split) {
+experiment::StoredResult baseline_result(const experiment::Job& job, const SeedTraining& training) {
+  const data::LeaveOneOut& split = training.split;
   experiment::StoredResult stored;
-  add_ranks(stored.result, rank_all(*make_baseline(job.arm, split), split, data::HeldOut::test));
+  add_ranks(stored.result, rank_all(*make_baseline(job.arm, split), split, data::HeldOut::test,
+                                    {.keep_seen = training.settings.keep_seen}));
   return stored;
 }
 
@@ -117,7 +119,7 @@ experiment::StoredResult baseline_result(const experiment::Job& job, const data:
 experiment::StoredResult train_seed(const experiment::Work& work, const SeedTraining& training) {
   const ArmParts* arm = find_arm(work.job.arm);
   if (arm != nullptr) return train_job(work, arm->arm, training);
-  return work.replicas.leads() ? baseline_result(work.job, training.split) : experiment::StoredResult();
+  return work.replicas.leads() ? baseline_result(work.job, training) : experiment::StoredResult();
 }
 
 }  // namespace gainlens::recommend

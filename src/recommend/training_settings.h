@@ -29,6 +29,7 @@ struct TrainingSettings {
   std::int64_t epochs = 200;     ///< at most
   std::int64_t patience = 20;    ///< epochs without a better validation NDCG@10 before training stops; 0: never
   std::int64_t save_every = 5;   ///< epochs between saved states
+  bool keep_seen = false;        ///< items that a user has seen stay candidates in every ranking
 };
 
 /// The members with their keys.

@@ -11,8 +11,6 @@
 namespace gainlens::recommend {
 namespace {
 
-constexpr double initial_deviation = 0.02;
-
 /// Seed of one weight: another for each name.
 std::uint64_t seed_of(std::uint64_t seed, const std::string& name) {
   const std::string digits = sha256_hex(fmt::format("{} {}", seed, name)).substr(0, 16);

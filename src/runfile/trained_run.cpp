@@ -8,6 +8,7 @@
 #include "runfile/run_file_name.h"
 #include "runfile/run_proof.h"
 
+#include <limits>
 #include <optional>
 #include <system_error>
 
@@ -35,8 +36,17 @@ const std::vector<FilterCurve>& filter_curves() {
       {"decay", "rho, by which a weight falls with each place of distance"},
       {"share_of_precision_at_most", "share of the precisions before the layer at their upper bound"},
       {"jacobian_energy", "share of the squared singular values that the low-rank Jacobian keeps"},
+      {"stream_size", "root mean square of the stream h before the layer", true},
+      {"estimate_size", "root mean square of the estimate e that attention gives", true},
+      {"value_size", "root mean square of the values v that attention averages", true},
   };
   return curves;
+}
+
+void complete_filter(std::map<std::string, std::vector<double>>& filter) {
+  if (filter.empty()) return;
+  const std::vector<double> unknown(filter.begin()->second.size(), std::numeric_limits<double>::quiet_NaN());
+  for (const FilterCurve& curve : filter_curves()) filter.try_emplace(std::string(curve.name), unknown);
 }
 
 namespace {

@@ -188,6 +188,7 @@ void TrainedRunReader::filter(TrainedRun& run, std::int64_t epochs) const {
   const std::int64_t layers = size_of("layer");
   for (const FilterCurve& curve : filter_curves()) {
     const std::string name(curve.name);
+    if (curve.came_later && !hdf5::has_object(file_.get(), "filter/" + name)) continue;
     const std::vector<double> values =
         doubles("filter/" + name, {std::ssize(run.arms), std::ssize(run.seeds), epochs, layers});
     CHECK(std::none_of(values.begin(), values.end(), [](double value) { return std::isinf(value); }),
@@ -206,6 +207,7 @@ void TrainedRunReader::filter(TrainedRun& run, std::int64_t epochs) const {
           return std::all_of(curve.second.begin(), curve.second.end(), [](double x) { return std::isnan(x); });
         }))
       result->filter.clear();
+    if (result) complete_filter(result->filter);
   }
   // Variants may have fewer layers than others: theirs end before the last one that has a number.
   if (!run.request.contains("variants")) return;

@@ -9,6 +9,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -22,8 +23,8 @@ namespace {
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 /// Of a bound that was taken as a variance, in float32.
 constexpr double rounding = 1e-6;
-/// A share of capped precisions that is worth a warning.
-constexpr double almost_all = 0.99;
+/// Shares of capped precisions that are worth a warning: of observations, and of the stream.
+constexpr double almost_all = 0.99, half = 0.5;
 
 /// The mean of the two middle ones of an even number.
 double median_of(const at::Tensor& values) {
@@ -78,6 +79,7 @@ void FilterTraining::observe_evaluation() {
     });
   };
   const auto itself = [](const at::Tensor& x) { return x; };
+  const auto squared = [](const at::Tensor& x) { return x.to(at::kDouble).square(); };
   const auto at_most = [most](const at::Tensor& x) { return x >= most; };
   for (std::int64_t layer = 0; layer < std::ssize(layers_); ++layer) {
     keep(layer, bft::precision_site, "precision", itself);
@@ -85,6 +87,9 @@ void FilterTraining::observe_evaluation() {
     keep(layer, bft::observation_site, "observation_precision", itself);
     keep(layer, bft::observation_site, "share_at_most", at_most);
     keep(layer, bft::gain_site, "gain", itself);
+    keep(layer, "hook_resid_pre", "stream_size", squared);
+    keep(layer, "attn.hook_z", "estimate_size", squared);
+    keep(layer, "attn.hook_v", "value_size", squared);
     if (host_.armed_filter().has_jacobian() && layer + 1 < std::ssize(layers_))
       keep(layer, bft::stretch_site, "stretch", itself);
   }
@@ -108,7 +113,7 @@ void FilterTraining::prepare(std::int64_t step, const FilterPasses& passes) {
   const at::NoGradGuard no_gradients;
   const bool due = step % refresh_every_ == 0;
   if (due) host_.refresh_jacobian();
-  precision_.strength.fill_(bft::share_at(options(), step));
+  precision_.strength.fill_(bft::share_at(options(), step, refresh_every_));
   if (share() == 0) return;
   const bool first = started_from_ == 0;
   if (first) start_initial_precision(passes);
@@ -118,6 +123,10 @@ void FilterTraining::prepare(std::int64_t step, const FilterPasses& passes) {
 void FilterTraining::start_initial_precision(const FilterPasses& passes) {
   started_from_ = 2.0 * static_cast<double>(host_.head_dim());
   if (!precision_.range.defined() && !precision_.items.defined()) return;
+  if (const double given = options().initial_range; given > 0 && precision_.range.defined()) {
+    precision_.range.fill_(given);
+    return;
+  }
   if (options().initial_gain_of_data && host_.armed_filter().has_gain()) {
     // All ids alike, so that precisions do not move the weights.
     if (precision_.range.defined()) precision_.range.zero_();
@@ -203,7 +212,9 @@ void FilterTraining::record() {
     for (const runfile::FilterCurve& curve : runfile::filter_curves()) {
       const std::string name(curve.name);
       const auto value = found.find(curve.name);
-      curves_[name].push_back(value != found.end() ? value->second : seen_[{name, layer}].mean());
+      double mean = value != found.end() ? value->second : seen_[{name, layer}].mean();
+      if (name.ends_with("_size")) mean = std::sqrt(mean);  // of squares
+      curves_[name].push_back(mean);
     }
   }
   recorded_at_.push_back(steps_);
@@ -226,17 +237,26 @@ std::string FilterTraining::csv() const {
 }
 
 std::string FilterTraining::warning() const {
-  const auto shares = curves_.find("share_at_most");
-  if (shares == curves_.end()) return {};
-  for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
-    const double share = shares->second.at(shares->second.size() - layers_.size() + layer);
-    if (share >= almost_all)
-      return fmt::format(
-          "{:.1f}% of the observation precisions of layer {} are at the bound --most-precision {}; they "
-          "tell nothing there",
-          100 * share, layer, options().most_precision);
-  }
-  return {};
+  std::vector<std::string> found;
+  const auto add = [&](const char* curve, double least, const auto& words) {
+    const auto shares = curves_.find(curve);
+    if (shares == curves_.end()) return;
+    for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
+      const double share = shares->second.at(shares->second.size() - layers_.size() + layer);
+      if (!(share >= least)) continue;  // NaN while the filter warms up
+      found.push_back(fmt::format("{:.1f}% of {} are at the bound --most-precision {}", 100 * share, words(layer),
+                                  options().most_precision));
+      return;
+    }
+  };
+  add("share_at_most", almost_all,
+      [](std::size_t layer) { return fmt::format("the observation precisions of layer {}", layer); });
+  add("share_of_precision_at_most", half, [](std::size_t layer) {
+    return layer == 0 ? std::string("the initial precisions tau")
+                      : fmt::format("the precisions of the stream before layer {}", layer);
+  });
+  if (found.empty()) return {};
+  return fmt::format("{}; they tell nothing there", fmt::join(found, ", and "));
 }
 
 Json FilterTraining::notes() const {
@@ -262,12 +282,14 @@ void FilterTraining::restore(const Json& notes) {
   if (notes.contains("points")) {  // as decoders stored them before version 2 of these notes
     started_from_ = notes.at("started").get<bool>() ? 2.0 * static_cast<double>(host_.head_dim()) : 0;
     restore_points(notes.at("points"));
+    runfile::complete_filter(curves_);
     return;
   }
   started_from_ = notes.at("started_from").get<double>();
   for (const auto& [name, values] : notes.at("curves").items()) {
     for (const Json& value : values) curves_[name].push_back(number_of(value));
   }
+  runfile::complete_filter(curves_);
   if (notes.contains("recorded_at"))  // absent in older notes of recommenders, which need it for no file
     recorded_at_ = notes.at("recorded_at").get<std::vector<std::int64_t>>();
 }

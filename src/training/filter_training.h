@@ -74,8 +74,8 @@ class FilterTraining {
   /// The curves as CSV with a header line: step, layer, and the curves in the order of their list. A NaN is an empty
   /// cell.
   std::string csv() const;
-  /// The share of lambda_obs at its upper bound, if it is almost all of some layer after the last evaluation; else
-  /// empty.
+  /// After the last evaluation: that almost all lambda_obs of a layer are at their upper bound, or half of the
+  /// precisions of the stream. Empty if none is.
   std::string warning() const;
 
   Json notes() const;

@@ -230,7 +230,7 @@ TEST(TrainRecommendFiles, ARunFromBeforeAnOptionIsContinued) {
                                 right = runfile::read_recommend_run(whole.out);
     ASSERT_EQ(left.results.size(), right.results.size());
     for (std::size_t i = 0; i < left.results.size(); ++i) {
-      EXPECT_EQ(left.results[i]->rank, right.results[i]->rank);
+      EXPECT_EQ(left.results[i]->scores.at("rank"), right.results[i]->scores.at("rank"));
       EXPECT_EQ(left.results[i]->curve, right.results[i]->curve);
     }
   };

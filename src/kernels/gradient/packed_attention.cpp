@@ -26,9 +26,13 @@ struct Call {
   double scale;
   bool causal;
   Dropout dropout;
-  at::Tensor key_bias;        // [position]; may be undefined
-  double distance_slope = 0;  // of one place
-  bool has_distance_slope = false;
+  at::Tensor key_bias;                     // [position]; may be undefined
+  std::vector<double> distance_slope = {};  // of one place: one for all heads, or one for each; empty: none
+
+  double slope_of(std::int64_t head) const {
+    if (distance_slope.empty()) return 0;
+    return distance_slope[distance_slope.size() == 1 ? 0 : static_cast<std::size_t>(head)];
+  }
 
   std::int64_t longest() const {
     std::int64_t longest = 0;
@@ -38,6 +42,11 @@ struct Call {
   std::int64_t sequences() const { return static_cast<std::int64_t>(begin.size()) - 1; }
   std::int64_t keys_of(const PackedHead& head, std::int64_t query) const { return causal ? query + 1 : head.positions; }
 };
+
+/// @param x  float64, contiguous
+std::vector<double> numbers_of(const at::Tensor& x) {
+  return {x.const_data_ptr<double>(), x.const_data_ptr<double>() + x.numel()};
+}
 
 at::Tensor with_contiguous_dims(const at::Tensor& x) {
   return x.stride(2) == 1 ? x : x.contiguous();
@@ -87,7 +96,7 @@ void for_each_head(const Call& call, const at::Tensor& query, const at::Tensor& 
                               query.size(2),
                               static_cast<float>(call.scale),
                               bias == nullptr ? nullptr : bias + begin,
-                              static_cast<float>(call.distance_slope)};
+                              static_cast<float>(call.slope_of(head))};
         visit(Visit{rows, sequence, begin, head, numbers, numbers + width, numbers + 2 * width});
       }
     }
@@ -154,7 +163,9 @@ InputGradients input_gradients(const Call& call, const at::Tensor& query, const 
                      {},
                      {}};
   if (call.key_bias.defined()) out.key_bias = at::zeros(call.key_bias.sizes(), call.key_bias.options());
-  const at::Tensor slopes = at::zeros({call.sequences()}, at::kDouble);  // summed in one order, whatever the threads
+  // Summed in one order, whatever the threads.
+  const auto own_slopes = static_cast<std::int64_t>(call.distance_slope.size());
+  const at::Tensor slopes = at::zeros({call.sequences(), own_slopes}, at::kDouble);
   const PackedRows& kernels = packed_rows();
   for_each_head(call, query, key, value, [&](const Visit& visit) {
     const auto row = [&](const at::Tensor& x, std::int64_t i) {
@@ -182,12 +193,14 @@ InputGradients input_gradients(const Call& call, const at::Tensor& query, const 
         float* const of_bias = out.key_bias.mutable_data_ptr<float>() + visit.begin;
         for (std::int64_t j = 0; j < keys; ++j) of_bias[j] += visit.of_scores[j];
       }
-      for (std::int64_t j = 0; j < keys && call.has_distance_slope; ++j)
+      for (std::int64_t j = 0; j < keys && own_slopes > 0; ++j)
         slope += visit.of_scores[j] * static_cast<float>(std::abs(i - j));
     }
-    slopes.mutable_data_ptr<double>()[visit.sequence] += slope;
+    if (own_slopes == 0) return;
+    const std::int64_t place = own_slopes == 1 ? 0 : visit.head;
+    slopes.mutable_data_ptr<double>()[visit.sequence * own_slopes + place] += slope;
   });
-  out.distance_slope = slopes.sum().to(at::kFloat).view({1});
+  if (own_slopes > 0) out.distance_slope = slopes.sum(0).to(at::kFloat);
   return out;
 }
 
@@ -199,18 +212,15 @@ struct PackedAttentionNode : torch::autograd::Function<PackedAttentionNode> {
                                bool moments) {
     const at::Tensor q = with_contiguous_dims(query), k = with_contiguous_dims(key), v = with_contiguous_dims(value);
     const at::Tensor bias = key_bias.numel() > 0 ? key_bias.contiguous() : at::Tensor();
-    const double slope = distance_slope.numel() > 0 ? distance_slope.item<double>() : 0;
-    const bool has_slope = distance_slope.numel() > 0;
-    const Attended found = attended({begin, scale, causal, dropout, bias, slope, has_slope}, q, k, v, moments);
-    context->save_for_backward({q, k, v, bias, found.mean, found.n_eff});
+    const at::Tensor slope = distance_slope.to(at::kDouble).contiguous();
+    const Attended found = attended({begin, scale, causal, dropout, bias, numbers_of(slope)}, q, k, v, moments);
+    context->save_for_backward({q, k, v, bias, found.mean, found.n_eff, slope});
     context->saved_data["begin"] = begin;
     context->saved_data["scale"] = scale;
     context->saved_data["causal"] = causal;
     context->saved_data["rate"] = dropout.rate;
     context->saved_data["key"] = static_cast<std::int64_t>(dropout.key);
     context->saved_data["first_row"] = dropout.first_row;
-    context->saved_data["slope"] = slope;
-    context->saved_data["has_slope"] = has_slope;
     if (!moments) return {found.output};
     return {found.output, found.n_eff, found.residual};
   }
@@ -226,8 +236,7 @@ struct PackedAttentionNode : torch::autograd::Function<PackedAttentionNode> {
         {context->saved_data["rate"].toDouble(), static_cast<std::uint64_t>(context->saved_data["key"].toInt()),
          context->saved_data["first_row"].toInt()},
         saved[3],
-        context->saved_data["slope"].toDouble(),
-        context->saved_data["has_slope"].toBool()};
+        numbers_of(saved[6])};
     const auto of = [&](std::size_t i, at::IntArrayRef sizes) {
       return gradients[i].defined() ? gradients[i] : at::zeros(sizes, saved[0].options());
     };
@@ -241,7 +250,7 @@ struct PackedAttentionNode : torch::autograd::Function<PackedAttentionNode> {
             found.key,
             found.value,
             found.key_bias,
-            call.has_distance_slope ? found.distance_slope : at::Tensor(),
+            found.distance_slope,
             {},
             {},
             {},
@@ -276,8 +285,10 @@ PackedMoments checked_attention(const at::Tensor& query, const at::Tensor& key, 
          "packed attention: bounds that do not cover {} positions", query.size(0));
   ASSERT(!options.key_bias.defined() || options.key_bias.sizes() == at::IntArrayRef({query.size(0)}),
          "packed attention: the key bias needs a number for each position");
-  ASSERT(!options.distance_slope.defined() || options.distance_slope.numel() == 1,
-         "packed attention: the distance slope is one number");
+  ASSERT(!options.distance_slope.defined() ||
+             (options.distance_slope.dim() == 1 &&
+              (options.distance_slope.numel() == 1 || options.distance_slope.numel() == query.size(1))),
+         "packed attention: the distance slope is one number, or one for each head");
   const double scale = options.scale != 0 ? options.scale : 1 / std::sqrt(static_cast<double>(query.size(2)));
   if (query.numel() == 0) {
     const at::Tensor empty = at::zeros_like(query);

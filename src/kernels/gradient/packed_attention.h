@@ -21,7 +21,7 @@ struct PackedAttentionOptions {
   Dropout dropout;
   /// [position], added to every score of the key; may be undefined. Has a gradient.
   at::Tensor key_bias = {};
-  /// [1], added to a score as many times as query and key are places apart; may be undefined. Has a gradient.
+  /// [1] or [head], added to a score as many times as query and key are places apart; may be undefined. Has a gradient.
   at::Tensor distance_slope = {};
 };
 

@@ -53,7 +53,8 @@ at::Tensor padded_scores(const PaddedSequences& sequences, const at::Tensor& que
     scores = scores + sequences.padded(options.key_bias.view({-1, 1, 1})).transpose(2, 3).to(scores.scalar_type());
   if (options.distance_slope.defined()) {
     const at::Tensor place = at::arange(sequences.longest(), scores.options());
-    scores = scores + (place.unsqueeze(1) - place).square().sqrt() * options.distance_slope;
+    const at::Tensor slope = options.distance_slope.view({-1, 1, 1});  // [1, 1, 1] or [head, 1, 1]
+    scores = scores + (place.unsqueeze(1) - place).abs() * slope;
   }
   return scores + sequences.hidden_keys(options.causal, scores.options());
 }

@@ -68,6 +68,10 @@ void check_filter_options(const bft::FilterOptions& filter, const std::string& w
         where, bft::name_of(filter.estimator));
   CHECK(filter.kriging == bft::Kriging::scalar, "{}: 'kriging' is per_dimension; a decoder takes scalar", where);
   CHECK(!filter.norm_jacobian, "{}: 'norm_jacobian' is true; a decoder takes false", where);
+  CHECK(filter.gain_place == bft::GainPlace::before, "{}: 'gain_place' is after; a decoder takes before", where);
+  CHECK(filter.decay_owner == bft::DecayOwner::layer, "{}: 'decay_owner' is head; a decoder takes layer", where);
+  CHECK(filter.warm_up_unit == bft::WarmUpUnit::steps,
+        "{}: 'warm_up_unit' is epochs; the training of a decoder has none, give steps", where);
   CHECK(filter.output_projection, "{}: 'output_projection' is false; a decoder always has one, give true", where);
 }
 

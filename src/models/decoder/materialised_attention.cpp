@@ -87,7 +87,8 @@ kernels::AttentionOptions options_of_sequence(const kernels::AttentionOptions& o
     own.key_bias = options.key_bias.defined() ? options.key_bias + key : key;
   }
   if (bias.log_decay.defined()) {
-    const at::Tensor distance = at::arange(positions, bias.log_decay.options().requires_grad(false)) * bias.log_decay;
+    at::Tensor distance = at::arange(positions, bias.log_decay.options().requires_grad(false));
+    distance = distance * (bias.log_decay.numel() == 1 ? bias.log_decay : bias.log_decay.unsqueeze(1));
     own.distance_bias = options.distance_bias.defined() ? options.distance_bias + distance : distance;
   }
   return own;

@@ -131,7 +131,7 @@ void add_slots(const std::vector<bft::FilterSlot>& slots, FieldList& list) {
 }  // namespace
 
 std::vector<bft::FilterSlot> filter_slots(const DecoderConfig& config, std::int64_t layer) {
-  return bft::filter_slots(config.armed_filter(), config.width, /*predicts=*/layer + 1 < config.layers);
+  return bft::filter_slots(config.armed_filter(), config.width, config.heads, /*predicts=*/layer + 1 < config.layers);
 }
 
 std::vector<bft::FilterSlot> token_precision_slots(const DecoderConfig& config) {
