@@ -20,13 +20,14 @@ bool reads(Arm arm, std::string_view key) {
     case Arm::plain_no_wo:
       return false;
     case Arm::plain_decay:
-      return key == "initial_decay";
+      return is_one_of(key, {"initial_decay", "decay_owner"});
     case Arm::plain_popularity:
-      return is_one_of(
-          key, {"initial_precision", "initial_gain", "least_precision", "most_precision", "warm_up", "warm_up_form"});
+      return is_one_of(key, {"initial_precision", "initial_gain", "initial_range", "least_precision", "most_precision",
+                             "warm_up", "warm_up_unit", "warm_up_form"});
     case Arm::gate:
     case Arm::constant_k:
-      return is_one_of(key, {"initial_gain", "recency_decay", "initial_decay", "output_projection"});
+      return is_one_of(key, {"initial_gain", "recency_decay", "decay_owner", "initial_decay", "output_projection",
+                             "gain_place"});
   }
   return true;
 }
@@ -96,7 +97,7 @@ std::string why_idle(const Filter& filter, std::string_view key, std::int64_t la
   if (layers == 1 && is_of_predict(key)) return "'layers' is 1, and precisions are predicted between layers";
   // Elsewhere a gate or a constant starts from this gain, whatever the precision is; and plain-decay always has decay.
   const bool of_gate = key == "initial_gain" && filter.arm != Arm::bft && !filter.has_initial_precision();
-  const bool of_decay = key == "initial_decay" && filter.arm == Arm::plain_decay;
+  const bool of_decay = is_one_of(key, {"initial_decay", "decay_owner"}) && filter.arm == Arm::plain_decay;
   return of_gate || of_decay ? std::string() : why_idle(filter.options, key);
 }
 

@@ -110,6 +110,7 @@ std::string why_idle(const FilterOptions& options, std::string_view key) {
   const OrderedJson all = knobs_to_json(filter_knobs(), options);
   const auto is = [&](const char* other) { return fmt::format("'{}' is {}", other, all.at(other).dump()); };
   const bool from_gain = options.initial_precision != InitialPrecision::table;  // em starts from it, with a prior
+  const bool has_items = options.initial_precision == InitialPrecision::em;  // whose prior follows from K0
   const bool has_prior = options.estimator != Estimator::reml_naive && options.estimator != Estimator::sandwich &&
                          options.estimator != Estimator::delta;
   if ((key == "prior_strength" || key == "prior_variance") && !has_prior) return is("estimator");
@@ -122,7 +123,8 @@ std::string why_idle(const FilterOptions& options, std::string_view key) {
   if (key == "process_noise_start" && options.most_process_noise == 0) return is("most_process_noise");
   if ((key == "initial_gain" || key == "initial_gain_of_data" || key == "initial_range") && !from_gain)
     return is("initial_precision");
-  if ((key == "initial_gain" || key == "initial_gain_of_data") && options.initial_range > 0) return is("initial_range");
+  if ((key == "initial_gain" || key == "initial_gain_of_data") && options.initial_range > 0 && !has_items)
+    return is("initial_range");
   if ((key == "initial_decay" || key == "decay_owner") && !options.recency_decay) return is("recency_decay");
   if ((key == "warm_up_form" || key == "warm_up_unit") && options.warm_up == 0) return is("warm_up");
   if (key == "gain_place" && !options.output_projection) return is("output_projection");

@@ -15,7 +15,7 @@ bool learns_precision(const bft::Filter& filter, std::int64_t layers) {
   const auto learns = [](const std::vector<bft::FilterSlot>& slots) {
     return std::ranges::any_of(slots, [](const auto& slot) { return slot.role == bft::WeightRole::precision; });
   };
-  return learns(bft::filter_slots(filter, any_size, /*predicts=*/layers != 1)) ||
+  return learns(bft::filter_slots(filter, any_size, any_size, /*predicts=*/layers != 1)) ||
          learns(bft::initial_precision_slots(filter, any_size, any_size, /*counted=*/true));
 }
 
@@ -39,6 +39,7 @@ std::int64_t layers_of(const Settings& settings) {
 
 std::string why_idle(const Settings& settings, std::string_view arm, std::string_view key) {
   const ArmParts* parts = find_arm(arm);
+  if (key == "keep_seen") return {};
   if (parts == nullptr) return fmt::format("arm {} is not trained", arm);
   if ((key == "negatives" || key == "negative_exponent") && settings.loss == LossKind::full)
     return "'loss' is \"full\"";

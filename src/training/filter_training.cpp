@@ -123,7 +123,8 @@ void FilterTraining::prepare(std::int64_t step, const FilterPasses& passes) {
 void FilterTraining::start_initial_precision(const FilterPasses& passes) {
   started_from_ = 2.0 * static_cast<double>(host_.head_dim());
   if (!precision_.range.defined() && !precision_.items.defined()) return;
-  if (const double given = options().initial_range; given > 0 && precision_.range.defined()) {
+  const double given = options().initial_range;
+  if (given > 0 && !precision_.items.defined()) {
     precision_.range.fill_(given);
     return;
   }
@@ -142,8 +143,9 @@ void FilterTraining::start_initial_precision(const FilterPasses& passes) {
   // The network of `content` adds softplus(0) to what the range gives.
   const double rest = options().initial_precision == bft::InitialPrecision::count ? 0 : std::numbers::ln2;
   const double median_base = bases_.defined() ? median_of(bases_.slice(0, 1)) : 1;
-  const double range =
+  const double following =
       bft::initial_range(started_from_, options().initial_gain, median_base, rest, options().least_precision);
+  const double range = given > 0 ? given : following;
   if (precision_.range.defined()) precision_.range.fill_(range);
   if (precision_.items.defined())
     precision_.items.copy_((range * bases_ + rest).clamp(options().least_precision, options().most_precision));

@@ -46,12 +46,16 @@ TEST(FilterOptions, AreReadAsTheyAreWritten) {
                         {"initial_precision", "em"},
                         {"initial_gain", 0.5},
                         {"initial_gain_of_data", false},
+                        {"initial_range", 1},
                         {"recency_decay", false},
+                        {"decay_owner", "head"},
                         {"initial_decay", 0.9},
                         {"output_projection", true},
+                        {"gain_place", "after"},
                         {"least_precision", 0.1},
                         {"most_precision", 7},
                         {"warm_up", 1},
+                        {"warm_up_unit", "epochs"},
                         {"warm_up_form", "blend"}};
   const Json found = Json(knobs_to_json(filter_knobs(), with(changed)));
   for (const auto& [key, value] : found.items()) {
@@ -76,7 +80,7 @@ TEST(FilterOptions, ThatContradictEachOtherAreRefused) {
 
 TEST(FilterOptions, ThatChangeNothingBesideOthersHaveAReason) {
   for (const Knob<FilterOptions>& knob : filter_knobs()) {
-    const bool acts = knob.key != "score_noise" && knob.key != "discount";
+    const bool acts = knob.key != "score_noise" && knob.key != "discount" && knob.key != "gain_place";
     EXPECT_EQ(why_idle(FilterOptions(), knob.key).empty(), acts) << knob.key;
   }
   for (const char* key : {"prior_strength", "prior_variance"}) {
@@ -98,7 +102,13 @@ TEST(FilterOptions, ThatChangeNothingBesideOthersHaveAReason) {
   EXPECT_EQ(why_idle(with({{"initial_precision", "em"}}), "initial_gain"), "");
   EXPECT_EQ(why_idle(with({{"initial_precision", "em"}}), "initial_gain_of_data"), "");
   EXPECT_EQ(why_idle(with({{"recency_decay", false}}), "initial_decay"), "'recency_decay' is false");
-  EXPECT_EQ(why_idle(with({{"warm_up", 0}}), "warm_up_form"), "'warm_up' is 0");
+  for (const char* key : {"warm_up_form", "warm_up_unit"}) EXPECT_EQ(why_idle(with({{"warm_up", 0}}), key), "'warm_up' is 0");
+  EXPECT_EQ(why_idle(with({{"recency_decay", false}}), "decay_owner"), "'recency_decay' is false");
+  EXPECT_EQ(why_idle(with({{"initial_range", 1}}), "initial_gain"), "'initial_range' is 1.0");
+  EXPECT_EQ(why_idle(with({{"initial_range", 1}, {"initial_precision", "em"}}), "initial_gain"), "");
+  EXPECT_EQ(why_idle(with({{"initial_precision", "table"}}), "initial_range"), "'initial_precision' is \"table\"");
+  EXPECT_EQ(why_idle(FilterOptions(), "gain_place"), "'output_projection' is false");
+  EXPECT_EQ(why_idle(with({{"output_projection", true}}), "gain_place"), "");
   EXPECT_EQ(why_idle(with({{"estimator", "delta_weight_free"}, {"score_noise", 1}}), "score_noise"), "");
 }
 

@@ -2,8 +2,8 @@
 
 A layer of arm "bft" observes (attention weighted by precision), updates (a Kalman gain in the residual) and predicts
 (the MLP moves the state, its Jacobian and a process noise the precision). The other arms keep one part of that, or
-none. Weights are [batch, head, query, key, dimension], whatever their size: nothing here is expanded or fused. Layers
-are pre-norm. Names, padding and positions are those of sasrec_reference.py.
+none. Weights are [batch, head, query, key, dimension], whatever their size: nothing here is expanded or fused. Names,
+padding and positions are those of sasrec_reference.py.
 """
 
 import dataclasses
@@ -28,7 +28,8 @@ class Filter:
     """The choices of the filter; the field names are the keys of "filter" in config.json. A file has the keys whose
     values differ from these.
 
-    How training starts (initial_gain, initial_decay, process_noise_start, warm_up) changes nothing here."""
+    How training starts (initial_gain, initial_range, initial_decay, process_noise_start, warm_up and its unit) changes
+    nothing here."""
 
     estimator: str = "reml"
     prior_strength: float = 1
@@ -46,19 +47,23 @@ class Filter:
     initial_precision: str = "content"  # or "table", "count", "em"
     initial_gain: float = 0.9
     initial_gain_of_data: bool = True
+    initial_range: float = 0
     recency_decay: bool = True
+    decay_owner: str = "layer"  # or "head"
     initial_decay: float = 0.99
     output_projection: bool = False
+    gain_place: str = "before"  # or "after" the output projection
     least_precision: float = 0.001
     most_precision: float = 100
     warm_up: int = 50
+    warm_up_unit: str = "steps"
     warm_up_form: str = "step"
 
     def __post_init__(self):
         assert self.estimator in ESTIMATORS and self.kriging in ("scalar", "per_dimension")
         assert self.predict in ("jacobian", "discount", "decay") and self.jacobian in ("low_rank", "exact", "none")
         assert self.jacobian == "exact" or not self.norm_jacobian
-        assert not self.output_projection, "no golden asks for it"
+        assert self.decay_owner in ("layer", "head") and self.gain_place in ("before", "after")
         assert self.initial_precision in ("content", "table", "count", "em")
 
     def bounded(self, precision):
@@ -69,13 +74,16 @@ class Filter:
 class Config(sasrec_reference.Config):
     arm: str = "bft"
     filter: Filter = Filter()
+    embedding_factor: str = "one"  # or "sqrt_width"
 
     def __post_init__(self):
         super().__post_init__()
-        assert self.norm == "pre" and not self.embedding_norm and self.arm in ARMS
+        assert self.embedding_factor in ("one", "sqrt_width") and self.arm in ARMS
 
     def fields(self):
         chosen = super().fields()
+        if self.embedding_factor == "one":
+            del chosen["embedding_factor"]
         chosen["filter"] = {
             field.name: getattr(self.filter, field.name)
             for field in dataclasses.fields(Filter)
@@ -86,6 +94,10 @@ class Config(sasrec_reference.Config):
     def has_recency(self):
         decaying = self.arm in ("bft", "gate", "constant-k") and self.filter.recency_decay
         return decaying or self.arm == "plain-decay"
+
+    def has_output(self):
+        gains = self.arm in ("bft", "gate", "constant-k") and self.filter.output_projection
+        return gains or self.arm in ("plain-decay", "plain-popularity")
 
 
 class PrecisionNetwork(nn.Module):
@@ -137,7 +149,7 @@ class LayerFilter(nn.Module):
         super().__init__()
         settings = config.filter
         if config.has_recency():
-            self.recency = nn.Parameter(torch.zeros(1))
+            self.recency = nn.Parameter(torch.zeros(config.heads if settings.decay_owner == "head" else 1))
         if config.arm == "gate":
             self.gate = nn.Linear(config.width, config.width)
         if config.arm == "constant-k":
@@ -151,7 +163,7 @@ class LayerFilter(nn.Module):
 
 
 class Attention(nn.Module):
-    """The projections alone. Arms whose residual has a gain of its own have no output projection."""
+    """The projections alone."""
 
     def __init__(self, config):
         super().__init__()
@@ -159,7 +171,7 @@ class Attention(nn.Module):
         self.query = nn.Linear(config.width, config.width)
         self.key = nn.Linear(config.width, config.width)
         self.value = nn.Linear(config.width, config.width)
-        if config.arm in ("plain-decay", "plain-popularity"):
+        if config.has_output():
             self.output = nn.Linear(config.width, config.width)
 
     def project(self, x):
@@ -214,7 +226,8 @@ class Block(nn.Module):
         if config.has_recency():
             place = torch.arange(scores.shape[-1])
             distance = (place[:, None] - place[None, :]).abs()
-            scores = scores + strength * distance * functional.logsigmoid(self.filter.recency)
+            rates = functional.logsigmoid(self.filter.recency)[:, None, None]  # of each head, or one for all
+            scores = scores + strength * distance * rates
         scores = scores[..., None]
         if config.arm == "bft" and config.filter.kriging == "per_dimension":
             scores = scores + strength * split_heads(precision, config.heads).log()[:, :, None]
@@ -286,31 +299,36 @@ class Block(nn.Module):
     def forward(self, h, precision, visible, strength):
         """The state and its precision behind the layer, and what the filter found, all [batch, T, width]."""
         settings = self.config.filter
-        x = self.attention_norm(h)
+        pre = self.config.norm == "pre"
+        x = self.attention_norm(h) if pre else h
         query, key, value = self.attention.project(x)
         weights = self.weights(query, key, precision, visible, strength)
         estimate = merge_heads((weights * value[:, :, None]).sum(3))
         found = {}
         arm = self.config.arm
+        gain = torch.ones_like(estimate)
         if arm == "bft":
             variance = merge_heads(self.variance(weights, query, value, precision, visible))
             # The variance is clamped rather than its inverse: the same, and defined where it is 0 (one visible key).
             observed = 1 / variance.clamp(1 / settings.most_precision, 1 / settings.least_precision)
             gain = 1 + strength * (observed / (precision + observed) - 1)
             found = {"precision": precision, "observation_precision": observed, "gain": gain}
-            h = h + gain * estimate
         elif arm == "gate":
-            h = h + self.filter.gate(x).sigmoid() * estimate
+            gain = self.filter.gate(x).sigmoid()
         elif arm == "constant-k":
-            h = h + self.filter.gain.sigmoid() * estimate
-        elif arm == "plain-no-wo":
-            h = h + estimate
+            gain = self.filter.gain.sigmoid()
+        if not self.config.has_output():
+            h = h + gain * estimate
+        elif settings.gain_place == "before":
+            h = h + self.attention.output(gain * estimate)
         else:
-            h = h + self.attention.output(estimate)
-        z = self.mlp_norm(h)
+            h = h + gain * self.attention.output(estimate)
+        h = h if pre else self.attention_norm(h)
+        z = self.mlp_norm(h) if pre else h
         if arm == "bft":
             precision = self.predicted(settings.bounded(precision + observed), self.stretch(h, z))
-        return h + self.mlp(z), precision, found
+        h = h + self.mlp(z)
+        return h if pre else self.mlp_norm(h), precision, found
 
 
 class FilteredSASRec(nn.Module):
@@ -321,17 +339,23 @@ class FilteredSASRec(nn.Module):
         self.config = config
         self.item_embedding = nn.Embedding(config.items + 1, config.width)
         self.position_embedding = nn.Embedding(config.positions, config.width)
+        if config.embedding_norm:
+            self.embedding_norm = nn.LayerNorm(config.width, config.norm_epsilon)
         if config.arm in ("bft", "plain-popularity"):
             self.precision = Precision(config)
         self.layers = nn.ModuleList(Block(config) for _ in range(config.layers))
-        self.final_norm = nn.LayerNorm(config.width, config.norm_epsilon)
+        if config.norm == "pre":
+            self.final_norm = nn.LayerNorm(config.width, config.norm_epsilon)
 
     def states(self, items, positions=None):
         """Hidden states [batch, T, width] of items [batch, T], what the filter of each layer found, and the precision
         behind the last layer."""
         positions = torch.arange(items.shape[1]) if positions is None else positions
         embeddings = self.item_embedding(items)
-        h = embeddings + self.position_embedding(positions)
+        factor = self.config.width**0.5 if self.config.embedding_factor == "sqrt_width" else 1
+        h = factor * embeddings + self.position_embedding(positions)
+        if self.config.embedding_norm:
+            h = self.embedding_norm(h)
         precision, strength = None, 1
         if self.config.arm in ("bft", "plain-popularity"):
             precision = self.precision(items, embeddings)[..., None].expand_as(h)
@@ -341,7 +365,7 @@ class FilteredSASRec(nn.Module):
         for layer in self.layers:
             h, precision, found = layer(h, precision, visible, strength)
             every_found.append(found)
-        return self.final_norm(h), every_found, precision
+        return self.final_norm(h) if self.config.norm == "pre" else h, every_found, precision
 
     def forward(self, items, positions=None):
         return self.states(items, positions)[0]

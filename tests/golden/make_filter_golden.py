@@ -1,6 +1,6 @@
 """Makes the golden checkpoints of the Bayesian filter layer and of the arms it is compared with.
 
-    python tests/golden/make_filter_golden.py --out tests/golden/recommend
+    python tests/golden/make_filter_golden.py --out tests/golden/recommend [--only NAME ...]
 
 Needs torch, numpy and safetensors (versions are stored in each golden.safetensors). The same versions and machine
 give the same bytes. Each folder <out>/filter-<name> holds a small random checkpoint (config.json, model.safetensors in
@@ -34,8 +34,8 @@ SIZES = {"items": 12, "width": 8, "heads": 2, "inner_width": 16, "positions": 10
 LENGTHS = (9, 1, 7, 8, 5)
 
 
-def config_of(arm="bft", layers=2, **settings):
-    return Config(**SIZES, layers=layers, arm=arm, filter=Filter(**settings))
+def config_of(arm="bft", layers=2, model=None, **settings):
+    return Config(**SIZES, layers=layers, arm=arm, filter=Filter(**settings), **(model or {}))
 
 
 CONFIGS = {
@@ -60,6 +60,18 @@ CONFIGS = {
     "plain-popularity": config_of("plain-popularity"),
     "gate": config_of("gate"),
     "constant-k": config_of("constant-k"),
+    "bft-projected": config_of(
+        layers=3,
+        jacobian_rank=4,
+        output_projection=True,
+        gain_place="after",
+        decay_owner="head",
+        model={"embedding_factor": "sqrt_width"},
+    ),
+    "bft-post": config_of(layers=3, jacobian_rank=4, model={"norm": "post", "embedding_norm": True}),
+    "gate-projected": config_of(
+        "gate", output_projection=True, gain_place="after", decay_owner="head", model={"norm": "post"}
+    ),
 }
 FIRST_SEED = 21  # with the seeds from here on, no small step of check_gradient moves a value across a bound
 STRENGTHS = {"bft-blend": 0.3}
@@ -243,10 +255,12 @@ def make_golden(name, config, folder, seed):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, required=True, help="folder to write the golden folders to")
+    parser.add_argument("--only", nargs="*", choices=CONFIGS, help="make these alone; the seeds stay the same")
     arguments = parser.parse_args()
     torch.set_num_threads(1)  # sums always in the same order
     for seed, (name, config) in enumerate(CONFIGS.items(), start=FIRST_SEED):
-        make_golden(name, config, arguments.out / f"filter-{name}", seed)
+        if arguments.only is None or name in arguments.only:
+            make_golden(name, config, arguments.out / f"filter-{name}", seed)
 
 
 if __name__ == "__main__":

@@ -160,7 +160,7 @@ at::Tensor moments_by_sequence(const PackedCase& c, const std::vector<at::Tensor
     const auto heads = [&](const at::Tensor& x) { return x.narrow(0, first, count).transpose(0, 1); };
     const at::Tensor place = at::arange(count, at::kDouble);
     at::Tensor scores = at::matmul(heads(in[0]), heads(in[1]).transpose(1, 2)) / std::sqrt(static_cast<double>(c.dims));
-    scores = scores + in[3].narrow(0, first, count) + (place.unsqueeze(1) - place).abs() * in[4];
+    scores = scores + in[3].narrow(0, first, count) + (place.unsqueeze(1) - place).abs() * in[4].view({-1, 1, 1});
     if (c.causal) scores = scores.masked_fill(at::ones({count, count}, at::kBool).triu(1), -INFINITY);
     const at::Tensor weights = scores.softmax(-1), values = heads(in[2]);
     at::Tensor dropped = weights;
@@ -181,18 +181,21 @@ at::Tensor moments_by_sequence(const PackedCase& c, const std::vector<at::Tensor
 TEST_P(PackedAttention, MomentsAreThoseOfTheTextbook) {
   const PackedCase& c = GetParam();
   const std::int64_t rows = c.begin.back();
-  const std::vector<at::Tensor> inputs{numbers({rows, c.heads, c.dims}, 1), numbers({rows, c.heads, c.dims}, 2),
-                                       numbers({rows, c.heads, c.dims}, 3) + 30, numbers({rows}, 4),
-                                       at::full({1}, -0.05, at::kDouble)};
   const Function ours = [&](const auto& in) {
     const PackedMoments found =
         packed_attention_moments(in[0], in[1], in[2], c.begin, {0, c.causal, {c.rate, 23, 17}, in[3], in[4]});
     return at::cat({found.output, found.n_eff.unsqueeze(2), found.residual}, 2);
   };
   const Function exact = [&](const auto& in) { return moments_by_sequence(c, in); };
-  const auto expected = value_and_gradients(exact, inputs, at::kDouble);
-  EXPECT_LT(error_of(value_and_gradients(ours, inputs, at::kDouble), expected), 1e-11);
-  EXPECT_LT(error_of(value_and_gradients(ours, inputs, at::kFloat), expected), 2e-5);  // values stand 30 from 0
+  // One slope for all heads, and one for each.
+  for (const at::Tensor& slope :
+       {at::full({1}, -0.05, at::kDouble), -0.05 * (1 + at::arange(c.heads, at::kDouble))}) {
+    const std::vector<at::Tensor> inputs{numbers({rows, c.heads, c.dims}, 1), numbers({rows, c.heads, c.dims}, 2),
+                                         numbers({rows, c.heads, c.dims}, 3) + 30, numbers({rows}, 4), slope};
+    const auto expected = value_and_gradients(exact, inputs, at::kDouble);
+    EXPECT_LT(error_of(value_and_gradients(ours, inputs, at::kDouble), expected), 1e-11);
+    EXPECT_LT(error_of(value_and_gradients(ours, inputs, at::kFloat), expected), 2e-5);  // values stand 30 from 0
+  }
 }
 
 TEST_P(PackedAttention, BiasesWithoutMomentsGiveTheSameOutput) {
@@ -258,6 +261,7 @@ TEST(PackedAttentionInputs, ThatDoNotFitAreRefused) {
   const at::Tensor x = at::ones({4, 1, 2});
   EXPECT_THROW(packed_attention(x, x, x, {0, 4}, {.key_bias = at::ones({3})}), InternalError);
   EXPECT_THROW(packed_attention_moments(x, x, x, {0, 4}, {.distance_slope = at::ones({2})}), InternalError);
+  EXPECT_THROW(packed_attention_moments(x, x, x, {0, 4}, {.distance_slope = at::ones({1, 1})}), InternalError);
   EXPECT_THROW(packed_attention(x, x, x, {0, 3}), InternalError);
   EXPECT_THROW(packed_attention(x, x, x, {0, 3, 2, 4}), InternalError);
   EXPECT_THROW(packed_attention(x, x.narrow(0, 0, 3), x, {0, 4}), InternalError);

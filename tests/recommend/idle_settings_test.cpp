@@ -72,13 +72,26 @@ const std::vector<Case>& cases() {
       {"initial_gain_of_data", false},
       {"initial_gain_of_data", false, {{"initial_precision", "table"}}},
       {"initial_gain_of_data", false, {{"initial_precision", "em"}}},
+      {"initial_range", 5},
+      {"initial_range", 5, {{"initial_precision", "count"}}},
+      {"initial_range", 5, {{"initial_precision", "table"}}},
+      {"initial_range", 5, {{"initial_precision", "em"}}},
+      {"initial_gain", 0.5, {{"initial_range", 5}}},
+      {"initial_gain", 0.5, {{"initial_range", 5}, {"initial_precision", "em"}}},
+      {"initial_gain_of_data", false, {{"initial_range", 5}}},
       {"recency_decay", false},
+      {"decay_owner", "head"},
+      {"decay_owner", "head", {{"recency_decay", false}}},
       {"initial_decay", 0.5},
       {"initial_decay", 0.5, {{"recency_decay", false}}},
       {"output_projection", true},
+      {"gain_place", "after"},
+      {"gain_place", "after", {{"output_projection", true}}},
       {"least_precision", 50},
       {"most_precision", 2},
       {"warm_up", 3},
+      {"warm_up_unit", "epochs"},
+      {"warm_up_unit", "epochs", {{"warm_up", 0}}},
       {"warm_up_form", "blend", {{"warm_up", 4}}},
       {"warm_up_form", "blend", {{"warm_up", 0}}},
       {"precision_learning_rate", 1},
@@ -88,6 +101,7 @@ const std::vector<Case>& cases() {
       {"negatives", 3, {{"loss", "sampled"}}},
       {"negative_exponent", 0.5, {{"loss", "sampled"}}},
       {"learning_rate", 0.02},
+      {"keep_seen", true},
   };
   return all;
 }
@@ -113,7 +127,7 @@ class Trainings {
     try {
       const experiment::Result found = train_recommend(request, split_).seeds.front().result;
       // With one layer the curves of the filter show weights of predict that nothing reads.
-      return Json{found.curve, layers > 1 ? Json(found.filter) : Json(), found.rank}.dump();
+      return Json{found.curve, layers > 1 ? Json(found.filter) : Json(), found.scores.at("rank")}.dump();
     } catch (const InvalidArgument&) {
       return {};
     }
