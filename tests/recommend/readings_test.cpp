@@ -9,6 +9,7 @@
 #include "recommend/small_training.h"
 #include "runfile/recommend_run.h"
 #include "support/refusal.h"
+#include "support/shared_data.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
