@@ -101,18 +101,19 @@ double LanguageModelTask::accumulate_gradients(std::int64_t step) {
   const std::int64_t context = recipe_.stages[place.stage].context;
   const std::int64_t sequences = recipe_.tokens_per_step / context, at_once = recipe_.tokens_at_once / context;
   const std::int64_t parts = sequences / at_once;
-  double loss = 0;
-  for (std::int64_t first = 0; first < sequences; first += at_once) {
+  const auto batch_from = [&](std::int64_t first) {
     std::vector<std::int64_t> begins;
     for (std::int64_t i = first; i < first + at_once; ++i) begins.push_back(begin_of(place, place.sequence + i));
-    const Batch batch = windows_at(tokens_.training, tokens_.bos, context, begins);
-    if (first == 0) {
-      // The first layer is enough: its precision is asked for.
-      filter_.prepare(step, {.batch = [&](const hooks::Hooks& hooks) {
-                        decoder_.forward({batch.inputs}, {.stop_at_layer = 1}, hooks);
-                      }});
-    }
-    const at::Tensor part = loss_of(batch, /*training=*/true) / static_cast<double>(parts);
+    return windows_at(tokens_.training, tokens_.bos, context, begins);
+  };
+  // All parts of the step, so that their number changes nothing. The first layer is enough: its precision is asked for.
+  filter_.prepare(step, {.batch = [&](const hooks::Hooks& hooks) {
+                    for (std::int64_t first = 0; first < sequences; first += at_once)
+                      decoder_.forward({batch_from(first).inputs}, {.stop_at_layer = 1}, hooks);
+                  }});
+  double loss = 0;
+  for (std::int64_t first = 0; first < sequences; first += at_once) {
+    const at::Tensor part = loss_of(batch_from(first), /*training=*/true) / static_cast<double>(parts);
     part.backward();
     loss += part.item<double>();
   }

@@ -135,9 +135,11 @@ void FilterTraining::start_initial_precision(const FilterPasses& passes) {
     precision_.strength.fill_(1);
     hooks::Hooks hooks;
     refuse_nan(hooks);
+    std::vector<at::Tensor> observed;
     hooks.observe(glob_of(0, bft::observation_site),
-                  [this](const hooks::Site&, const at::Tensor& seen) { started_from_ = median_of(seen); });
+                  [&](const hooks::Site&, const at::Tensor& seen) { observed.push_back(seen.flatten().clone()); });
     passes.batch(hooks);
+    started_from_ = median_of(at::cat(observed));
     precision_.strength.fill_(share);
   }
   // The network of `content` adds softplus(0) to what the range gives.

@@ -35,7 +35,7 @@ class FilterHost {
 
 /// Passes that a filter's training asks for besides those of the steps: without dropout, as in evaluation.
 struct FilterPasses {
-  /// Runs the sequences of the coming step, those of all processes; at least its first layer.
+  /// Runs the sequences of the coming step, those of all processes, in one pass or several; at least the first layer.
   std::function<void(const hooks::Hooks&)> batch;
   /// Runs all training sequences, a part at a time. Returns the ids of each part's rows, in order. For `em` alone.
   std::function<std::vector<at::Tensor>(const hooks::Hooks&)> all = {};

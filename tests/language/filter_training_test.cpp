@@ -45,8 +45,9 @@ bft::FilterOptions small_filter() {
 /// A task on made-up ids, with its folder.
 class SmallTraining {
  public:
-  explicit SmallTraining(const bft::FilterOptions& filter)
-      : recipe_(parse_recipe(plain_recipe(), "recipe")), folder_(scratch_.path(), Json{{"kind", "test"}}) {
+  /// @param recipe  keys that differ from plain_recipe()
+  explicit SmallTraining(const bft::FilterOptions& filter, const Json& recipe = Json::object())
+      : recipe_(parse_recipe(changed(recipe), "recipe")), folder_(scratch_.path(), Json{{"kind", "test"}}) {
     Json document = plain_recipe()["model"];
     document["vocab_size"] = 40;
     document["bos_token_id"] = 1;
@@ -93,6 +94,11 @@ class SmallTraining {
   std::map<std::string, std::vector<double>> curves;  // [evaluation, layer]
 
  private:
+  static Json changed(const Json& recipe) {
+    Json all = plain_recipe();
+    all.update(recipe);
+    return all;
+  }
   static TrainingTokens tokens() {
     TrainingTokens tokens;
     for (int i = 0; i < 4000; ++i) tokens.training.push_back(2 + (i * i / 3 + 7 * i) % 37);
@@ -120,6 +126,20 @@ TEST(FilterTraining, AStoppedTrainingContinuesWithTheSameBits) {
     for (const auto& [name, tensor] : stopped.tensors()) EXPECT_TRUE(at::equal(tensor, expected.at(name))) << name;
     EXPECT_EQ(stopped.csv, whole.csv);
   }
+}
+
+TEST(FilterTraining, TheFirstPrecisionFollowsFromTheWholeStep) {
+  bft::FilterOptions filter = small_filter();
+  filter.warm_up = 0;
+  const std::int64_t step = plain_recipe().at("tokens_per_step");
+  SmallTraining whole(filter, {{"tokens_at_once", step}}), parts(filter, {{"tokens_at_once", step / 2}});
+  std::vector<double> found;
+  for (SmallTraining* training : {&whole, &parts}) {
+    // A model that has just been evaluated for the first time; its range was set before the first step.
+    EXPECT_THROW(training->run(1), std::runtime_error);
+    found.push_back(training->weights.precision.range.item<double>());
+  }
+  EXPECT_NEAR(found[1], found[0], 1e-5 * found[0]);
 }
 
 TEST(FilterTraining, RecordsEachLayerOfEachEvaluation) {
