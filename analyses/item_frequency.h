@@ -51,14 +51,14 @@ struct FrequencyBin {
 /// A quantity of one layer against the training count of items. An item's value is its mean over all positions that
 /// hold it; items without a position are left out.
 struct FrequencyCorrelation {
-  std::size_t items;          ///< with a position
-  Measured rho;               ///< Spearman
-  Measured naive_p;           ///< takes items as independent, which items of one history are not
-  Maybe<Interval> interval;   ///< 95%, over users: users are drawn with replacement, each with all of its positions
-  Measured partial;           ///< Spearman, given the items' mean place and mean length of history
+  std::size_t items;         ///< with a position
+  Measured rho;              ///< Spearman
+  Measured naive_p;          ///< takes items as independent, which items of one history are not
+  Maybe<Interval> interval;  ///< 95%, over users: users are drawn with replacement, each with all of its positions
+  Measured partial;          ///< Spearman, given the items' mean place and mean length of history
   Maybe<Interval> partial_interval;
-  std::vector<FrequencyBin> bins;   ///< from rare to frequent
-  std::vector<double> resampled;    ///< [resample] rho; NaN where it does not exist. Empty without an interval
+  std::vector<FrequencyBin> bins;  ///< from rare to frequent
+  std::vector<double> resampled;   ///< [resample] rho; NaN where it does not exist. Empty without an interval
 };
 
 /// @param counts  [item] training counts

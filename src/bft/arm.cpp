@@ -26,8 +26,8 @@ bool reads(Arm arm, std::string_view key) {
                              "warm_up", "warm_up_unit", "warm_up_form"});
     case Arm::gate:
     case Arm::constant_k:
-      return is_one_of(key, {"initial_gain", "recency_decay", "decay_owner", "initial_decay", "output_projection",
-                             "gain_place"});
+      return is_one_of(
+          key, {"initial_gain", "recency_decay", "decay_owner", "initial_decay", "output_projection", "gain_place"});
   }
   return true;
 }

@@ -110,7 +110,7 @@ std::string why_idle(const FilterOptions& options, std::string_view key) {
   const OrderedJson all = knobs_to_json(filter_knobs(), options);
   const auto is = [&](const char* other) { return fmt::format("'{}' is {}", other, all.at(other).dump()); };
   const bool from_gain = options.initial_precision != InitialPrecision::table;  // em starts from it, with a prior
-  const bool has_items = options.initial_precision == InitialPrecision::em;  // whose prior follows from K0
+  const bool has_items = options.initial_precision == InitialPrecision::em;     // whose prior follows from K0
   const bool has_prior = options.estimator != Estimator::reml_naive && options.estimator != Estimator::sandwich &&
                          options.estimator != Estimator::delta;
   if ((key == "prior_strength" || key == "prior_variance") && !has_prior) return is("estimator");

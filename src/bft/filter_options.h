@@ -76,12 +76,12 @@ struct FilterOptions {
   double initial_range = 0;          ///< tau_range before training; 0: it follows from K0
   bool recency_decay = true;         ///< |t - j| log rho is added to the scores, rho learned
   DecayOwner decay_owner = DecayOwner::layer;
-  double initial_decay = 0.99;       ///< rho before training
-  bool output_projection = false;    ///< for models that have a W_O; the paper's layer has none
+  double initial_decay = 0.99;     ///< rho before training
+  bool output_projection = false;  ///< for models that have a W_O; the paper's layer has none
   GainPlace gain_place = GainPlace::before;
-  double least_precision = 1e-3;     ///< lambda_min
-  double most_precision = 100;       ///< lambda_max, of lambda_obs, lambda' and lambda''
-  std::int64_t warm_up = 50;         ///< in `warm_up_unit`
+  double least_precision = 1e-3;  ///< lambda_min
+  double most_precision = 100;    ///< lambda_max, of lambda_obs, lambda' and lambda''
+  std::int64_t warm_up = 50;      ///< in `warm_up_unit`
   WarmUpUnit warm_up_unit = WarmUpUnit::steps;
   WarmUp warm_up_form = WarmUp::step;
 

@@ -196,7 +196,8 @@ double RecommendTask::amount(std::int64_t step) const {
 std::vector<float> RecommendTask::ranks(data::HeldOut held_out) const {
   BackboneScorer scorer(*model_);
   const training::Range own = replicas_.part_of(split_.users());
-  const std::vector<float> of_part = rank_users(scorer, split_, held_out, {own.first, own.last}, {.keep_seen = settings_.keep_seen});
+  const std::vector<float> of_part =
+      rank_users(scorer, split_, held_out, {own.first, own.last}, {.keep_seen = settings_.keep_seen});
   std::vector<float> all(static_cast<std::size_t>(split_.users()));
   std::copy(of_part.begin(), of_part.end(), all.begin() + own.first);
   replicas_.sum({at::from_blob(all.data(), {split_.users()}, at::kFloat)});  // 0 where another process has the rank

@@ -32,11 +32,12 @@ std::vector<Knob<SasRecConfig>> make_knobs() {
                         GAINLENS_MEMBER(positions), 1),
       choice_knob<Owner>("norm", "norms before each part (pre) or after each sum (post)", {"pre", "post"},
                          GAINLENS_MEMBER(norm)),
-      choice_knob<Owner>("embedding_factor", "an item's embedding is taken as it is (one) or times the root of the width",
+      choice_knob<Owner>("embedding_factor",
+                         "an item's embedding is taken as it is (one) or times the root of the width",
                          {"one", "sqrt_width"}, GAINLENS_MEMBER(embedding_factor))
           .absent_is("one"),
-      real_knob<Owner>("embedding_deviation", "of the embeddings before training",
-                       GAINLENS_MEMBER(embedding_deviation), {0, 1e6, false})
+      real_knob<Owner>("embedding_deviation", "of the embeddings before training", GAINLENS_MEMBER(embedding_deviation),
+                       {0, 1e6, false})
           .absent_is(0.02),
       flag_knob<Owner>("embedding_norm", "a norm after the embeddings", GAINLENS_MEMBER(embedding_norm)),
       real_knob<Owner>("norm_epsilon", "added to the variance in norms", GAINLENS_MEMBER(norm_epsilon), {1e-15, 1}),

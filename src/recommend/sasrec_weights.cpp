@@ -1,6 +1,5 @@
 #include "recommend/sasrec_weights.h"
 
-
 #include <ATen/ATen.h>
 
 #include <cmath>

@@ -44,8 +44,9 @@ using SasRecSlot = WeightSlot;
 std::vector<SasRecSlot> sasrec_slots(const SasRecConfig& config, SasRecWeights& weights);
 
 /// Leaf tensors in float32, with gradients but for the constants. Matrices are drawn from N(0, 0.02^2),
-/// embeddings from a normal of their own deviation; biases are 0, norms 1; the weights of the filter start where its options say, those that follow from data at 1 or 0.
-/// Each weight is drawn from the seed and its own name: models that share a weight's name and shape share its start.
+/// embeddings from a normal of their own deviation; biases are 0, norms 1; the weights of the filter start where its
+/// options say, those that follow from data at 1 or 0. Each weight is drawn from the seed and its own name: models that
+/// share a weight's name and shape share its start.
 SasRecWeights initial_sasrec_weights(const SasRecConfig& config, std::uint64_t seed);
 
 }  // namespace gainlens::recommend

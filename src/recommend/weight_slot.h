@@ -31,8 +31,8 @@ std::vector<models::NamedTensor> parameters_of(std::span<const WeightSlot> slots
 /// Of the weights that are drawn.
 inline constexpr double initial_deviation = 0.02;
 
-/// What a weight begins with, in float32: its start, or numbers from N(0, initial_deviation^2). They follow from the seed and its
-/// own name: models that share a weight's name and shape share its start.
+/// What a weight begins with, in float32: its start, or numbers from N(0, initial_deviation^2). They follow from the
+/// seed and its own name: models that share a weight's name and shape share its start.
 at::Tensor initial_values(const WeightSlot& slot, std::uint64_t seed);
 
 /// Where the weights of a model are stored.

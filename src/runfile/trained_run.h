@@ -60,8 +60,8 @@ struct FilterCurve {
   bool came_later = false;  ///< files of the first versions do not have it
 };
 const std::vector<FilterCurve>& filter_curves();
-/// Gives the curves of a filter that a file of an earlier version lacks: NaN at every point. Without a filter nothing is
-/// done.
+/// Gives the curves of a filter that a file of an earlier version lacks: NaN at every point. Without a filter nothing
+/// is done.
 void complete_filter(std::map<std::string, std::vector<double>>& filter);
 
 /// Whether the path is a run of such a kind, finished or not: its request.json says so, or run.h5 if there is none.

@@ -102,7 +102,8 @@ TEST(FilterOptions, ThatChangeNothingBesideOthersHaveAReason) {
   EXPECT_EQ(why_idle(with({{"initial_precision", "em"}}), "initial_gain"), "");
   EXPECT_EQ(why_idle(with({{"initial_precision", "em"}}), "initial_gain_of_data"), "");
   EXPECT_EQ(why_idle(with({{"recency_decay", false}}), "initial_decay"), "'recency_decay' is false");
-  for (const char* key : {"warm_up_form", "warm_up_unit"}) EXPECT_EQ(why_idle(with({{"warm_up", 0}}), key), "'warm_up' is 0");
+  for (const char* key : {"warm_up_form", "warm_up_unit"})
+    EXPECT_EQ(why_idle(with({{"warm_up", 0}}), key), "'warm_up' is 0");
   EXPECT_EQ(why_idle(with({{"recency_decay", false}}), "decay_owner"), "'recency_decay' is false");
   EXPECT_EQ(why_idle(with({{"initial_range", 1}}), "initial_gain"), "'initial_range' is 1.0");
   EXPECT_EQ(why_idle(with({{"initial_range", 1}, {"initial_precision", "em"}}), "initial_gain"), "");

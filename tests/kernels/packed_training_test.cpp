@@ -188,8 +188,7 @@ TEST_P(PackedAttention, MomentsAreThoseOfTheTextbook) {
   };
   const Function exact = [&](const auto& in) { return moments_by_sequence(c, in); };
   // One slope for all heads, and one for each.
-  for (const at::Tensor& slope :
-       {at::full({1}, -0.05, at::kDouble), -0.05 * (1 + at::arange(c.heads, at::kDouble))}) {
+  for (const at::Tensor& slope : {at::full({1}, -0.05, at::kDouble), -0.05 * (1 + at::arange(c.heads, at::kDouble))}) {
     const std::vector<at::Tensor> inputs{numbers({rows, c.heads, c.dims}, 1), numbers({rows, c.heads, c.dims}, 2),
                                          numbers({rows, c.heads, c.dims}, 3) + 30, numbers({rows}, 4), slope};
     const auto expected = value_and_gradients(exact, inputs, at::kDouble);

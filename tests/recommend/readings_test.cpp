@@ -96,8 +96,7 @@ TEST(Readings, AWarmUpOfEpochsLetsTheFilterActAfterThem) {
   const experiment::Result result = trained(request, ring_of(60, 23));
   const std::vector<double>& gain = result.filter.at("gain");
   const std::size_t layers = gain.size() / 4;
-  for (std::size_t epoch = 0; epoch < 4; ++epoch)
-    EXPECT_EQ(std::isnan(gain[epoch * layers]), epoch < 2) << epoch;
+  for (std::size_t epoch = 0; epoch < 4; ++epoch) EXPECT_EQ(std::isnan(gain[epoch * layers]), epoch < 2) << epoch;
 }
 
 TEST(Readings, SeenItemsCanStayCandidatesInEveryRanking) {
@@ -116,7 +115,8 @@ TEST(Readings, SeenItemsCanStayCandidatesInEveryRanking) {
   request.settings.keep_seen = false;
   request.out = folder.path() / "excluded";
   const RecommendOutcome other = train_recommend(request, split);
-  EXPECT_NE(other.seeds.at(1).result.scores.at("rank"), outcome.seeds.at(1).result.scores.at("rank"));  // of the baseline
+  EXPECT_NE(other.seeds.at(1).result.scores.at("rank"),
+            outcome.seeds.at(1).result.scores.at("rank"));  // of the baseline
 }
 
 TEST(Readings, ThatCannotBeAreRefused) {

@@ -26,7 +26,7 @@ struct Call {
   double scale;
   bool causal;
   Dropout dropout;
-  at::Tensor key_bias;                     // [position]; may be undefined
+  at::Tensor key_bias;                      // [position]; may be undefined
   std::vector<double> distance_slope = {};  // of one place: one for all heads, or one for each; empty: none
 
   double slope_of(std::int64_t head) const {
@@ -246,16 +246,7 @@ struct PackedAttentionNode : torch::autograd::Function<PackedAttentionNode> {
       upstream.residual = with_contiguous_dims(of(2, saved[0].sizes()));
     }
     const InputGradients found = input_gradients(call, saved[0], saved[1], saved[2], upstream, saved[5]);
-    return {found.query,
-            found.key,
-            found.value,
-            found.key_bias,
-            found.distance_slope,
-            {},
-            {},
-            {},
-            {},
-            {}};
+    return {found.query, found.key, found.value, found.key_bias, found.distance_slope, {}, {}, {}, {}, {}};
   }
 };
 
