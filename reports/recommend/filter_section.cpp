@@ -7,6 +7,7 @@
 #include "reports/recommend/run_sections.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -103,21 +104,35 @@ std::string over_seeds(const std::vector<double>& values) {
   return fmt::format("{:.3g} ({:.2g})", summary.mean, *summary.deviation);
 }
 
+/// "0.05, 0.21, 0.24" of h, e and v: means over seeds. A dash where a run of an earlier version does not have them.
+std::string sizes(const FilterLayer& layer) {
+  std::vector<std::string> found;
+  for (const char* name : {"stream_size", "estimate_size", "value_size"}) {
+    const double mean = analyses::arm_summary(layer.tested.at(name)).mean;
+    found.push_back(std::isnan(mean) ? "–" : fmt::format("{:.2g}", mean));
+  }
+  return fmt::format("{}", fmt::join(found, ", "));
+}
+
 PaperTable filter_table(const std::vector<FilteredArm>& arms) {
-  PaperTable table{"filter",
-                   "What the filter did in each layer at the epoch whose weights were tested, on training sequences "
-                   "of up to 256 users, without dropout: means over positions and dimensions. Mean (standard "
-                   "deviation) over seeds. Precisions are before the layer, and of what its attention observes.",
-                   {{"layer", true},
-                    {"precision"},
-                    {"observed"},
-                    {"at bound"},
-                    {"gain"},
-                    {"process noise"},
-                    {"(1 + J)²"},
-                    {"decay"},
-                    {"energy of J"}},
-                   {}};
+  PaperTable table{
+      "filter",
+      "What the filter did in each layer at the epoch whose weights were tested, on training sequences "
+      "of up to 256 users, without dropout: means over positions and dimensions. Mean (standard "
+      "deviation) over seeds. Precisions are before the layer, and of what its attention observes. Sizes are root "
+      "mean squares of the stream h before the layer, of the estimate e and of the values v. The paper's "
+      "SASRec on Sports has a precision of 10 to 16 before layer 1 and a gain of .77 to .85 in it.",
+      {{"layer", true},
+       {"precision"},
+       {"observed"},
+       {"at bound"},
+       {"gain"},
+       {"process noise"},
+       {"(1 + J)²"},
+       {"decay"},
+       {"energy of J"},
+       {"size of h, e, v"}},
+      {}};
   for (const FilteredArm& arm : arms) {
     if (arms.size() > 1) table.rows.push_back({arm.name});
     for (std::size_t layer = 0; layer < arm.layers.size(); ++layer) {
@@ -125,6 +140,7 @@ PaperTable filter_table(const std::vector<FilteredArm>& arms) {
       for (const char* name : {"precision", "observation_precision", "share_at_most", "gain", "process_noise",
                                "stretch", "decay", "jacobian_energy"})
         row.push_back(over_seeds(arm.layers[layer].tested.at(name)));
+      row.push_back(sizes(arm.layers[layer]));
       table.rows.push_back(std::move(row));
     }
   }

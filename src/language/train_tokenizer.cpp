@@ -88,6 +88,9 @@ std::string why_no_vocabulary(std::string_view message, std::int64_t pieces) {
   if (too_small && least)
     return fmt::format("{}: its characters take at least {}; take more pieces, or a smaller 'character_coverage'",
                        where, *least);
+  if (too_large && most && *most < least_vocabulary)
+    return fmt::format("{}: it gives at most {}, and a vocabulary has at least {}; give more text", where, *most,
+                       least_vocabulary);
   if (too_large && most) return fmt::format("{}: it gives at most {}; give more text or fewer pieces", where, *most);
   return fmt::format("{} ({}); give more text or another number of pieces", where, printable(message, 600));
 }

@@ -1,5 +1,6 @@
 #include "experiment/result_file.h"
 
+#include "runfile/trained_run.h"
 #include "support/refusal.h"
 #include "support/shared_data.h"
 
@@ -15,11 +16,13 @@ using ::testing::HasSubstr;
 
 TEST(ResultFile, IsReadAsItWasWritten) {
   const TemporaryFolder folder;
-  const StoredResult stored{{{{"training_loss", {3, 2, 1.5}}, {"hr@10", {0.1, 0.2, 0.15}}},
-                             {{"gain", {1, 0.5, 1, 0.6, 1, 0.7}}},
-                             2,
-                             {{"hr@10", 0.25}},
-                             {{"rank", {1, 7.5}}, {"loss", {0.1, -1e300, 0}}}}};
+  StoredResult stored{{{{"training_loss", {3, 2, 1.5}}, {"hr@10", {0.1, 0.2, 0.15}}},
+                       {{"gain", {1, 0.5, 1, 0.6, 1, 0.7}}},
+                       2,
+                       {{"hr@10", 0.25}},
+                       {{"rank", {1, 7.5}}, {"loss", {0.1, -1e300, 0}}}}};
+  for (const runfile::FilterCurve& curve : runfile::filter_curves())
+    stored.result.filter.try_emplace(std::string(curve.name), std::vector<double>(6, 0.25));
   const Result& result = stored.result;
   save_result(folder.path() / "r.safetensors", "bft", 4, stored);
   const Result found = load_result(folder.path() / "r.safetensors", "bft", 4).result;

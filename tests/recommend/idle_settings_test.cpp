@@ -144,6 +144,7 @@ TEST(IdleSettings, AreThoseThatChangeNoNumber) {
     for (const std::int64_t layers : {2, 1}) {
       if (layers == 1 && arm != "bft" && arm != "plain-popularity") continue;
       for (const Case& setting : cases()) {
+        if (arm == "markov" && setting.key == "keep_seen") continue;  // it ranks the next item of the ring first
         Json changed = setting.beside;
         changed[setting.key] = setting.value;
         const std::string before = trainings.numbers(arm, layers, setting.beside),

@@ -103,7 +103,7 @@ TEST(Readings, SeenItemsCanStayCandidatesInEveryRanking) {
   const TemporaryFolder folder;
   const data::LeaveOneOut split = ring_of(60, 23);
   RecommendRequest request = one_seed_in(folder.path() / "run");
-  request.arms = {"plain", "markov"};
+  request.arms = {"plain", "popularity"};
   request.settings = small_with({{"epochs", 1}, {"keep_seen", true}});
   const RecommendOutcome outcome = train_recommend(request, split);
   const auto model = open_recommender(request.out / "plain" / "seed-3").model;

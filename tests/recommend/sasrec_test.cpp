@@ -168,9 +168,6 @@ TEST(SasRecFilter, RefusesWhatDoesNotFit) {
   const at::Tensor ids = at::ones({1, 3}, at::kLong);
   EXPECT_THAT(refusal_of([&] { model.forward({ids}, options, {}); }), HasSubstr("arm bft adds biases"));
   SasRecConfig config = model.config();
-  config.norm = NormPlace::post;
-  EXPECT_THAT(refusal_of([&] { check(config, "c"); }), HasSubstr("arm bft needs norms before each part"));
-  config = model.config();
   config.arm = Arm::plain_popularity;
   config.filter.initial_precision = bft::InitialPrecision::em;
   EXPECT_THAT(refusal_of([&] { check(config, "c"); }), HasSubstr("arm plain-popularity has no gain"));

@@ -281,8 +281,10 @@ TEST(TrainRecommend, ContradictionsAreRefusedBeforeAnythingIsWritten) {
   RecommendRequest request = request_in(folder.path() / "run");
   request.arms = {"plain", "bft"};
   request.settings.model["norm"] = "post";
+  request.settings.filter.jacobian = bft::JacobianForm::exact;
+  request.settings.filter.norm_jacobian = true;
   EXPECT_THAT(refusal_of([&] { train_recommend(request, ring_of(60, 23)); }),
-              HasSubstr("--arm bft: 'norm' is post; arm bft needs norms before each part"));
+              HasSubstr("--arm bft: 'norm' is post, and 'norm_jacobian' is true"));
   EXPECT_FALSE(std::filesystem::exists(request.out));
 }
 

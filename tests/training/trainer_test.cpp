@@ -109,7 +109,7 @@ TEST(Trainer, KeepsTheBestAndStopsEarly) {
   TrainerOptions chosen = options();
   chosen.evaluate_every = 2;
   chosen.patience = 3;
-  const TrainingOutcome outcome = train(task, TrainingFolder(folder.path(), {}), chosen);
+  const TrainingOutcome outcome = train(task, TrainingFolder(folder.path(), Json{{"kind", "test"}}), chosen);
   EXPECT_TRUE(outcome.stopped_early);
   EXPECT_EQ(outcome.steps, 10);
   EXPECT_EQ(outcome.best_step, 4);
@@ -117,14 +117,14 @@ TEST(Trainer, KeepsTheBestAndStopsEarly) {
   EXPECT_EQ(task.kept.size(), 2u);
 
   FitPoint again;  // a training that stopped early is finished
-  EXPECT_EQ(train(again, TrainingFolder(folder.path(), {}), chosen).resumed_at, 10);
+  EXPECT_EQ(train(again, TrainingFolder(folder.path(), Json{{"kind", "test"}}), chosen).resumed_at, 10);
 }
 
 TEST(Trainer, StopsAtNanAndSaysWhatIsKept) {
   const TemporaryFolder folder;
   FitPoint task;
   task.nan_at = 9;
-  const TrainingFolder training(folder.path(), {});
+  const TrainingFolder training(folder.path(), Json{{"kind", "test"}});
   EXPECT_THAT([&] { train(task, training, options()); },
               ThrowsMessage<RunFailed>(
                   AllOf(HasSubstr("loss is nan at step 10"), HasSubstr("best model, of step 7, is kept"))));
@@ -213,7 +213,7 @@ TEST(StoredRequest, NamesStayAndWhatAnExperimentGainsIsAdded) {
 
 TEST(Trainer, RefusesOptionsOutOfRange) {
   const TemporaryFolder folder;
-  const TrainingFolder training(folder.path(), {});
+  const TrainingFolder training(folder.path(), Json{{"kind", "test"}});
   FitPoint task;
   for (const auto change : std::vector<void (*)(TrainerOptions&)>{
            [](TrainerOptions& o) { o.steps = 0; }, [](TrainerOptions& o) { o.evaluate_every = 0; },
