@@ -208,8 +208,12 @@ TEST_F(Recommend, EveryArmGoesThroughEveryCommand) {
 TEST_F(Recommend, ContradictionsOfAFilterAreRefused) {
   expect_refused(run_gainlens(training(run_, {"--arm", "bft", "--estimator", "sandwich", "--initial-precision", "em"})),
                  "needs a variance with a likelihood");
-  expect_refused(run_gainlens(training(run_, {"--arm", "bft", "--norm", "post"})),
-                 "arm bft needs norms before each part");
+  expect_refused(run_gainlens(training(
+                     run_, {"--arm", "bft", "--norm", "post", "--jacobian", "exact", "--norm-jacobian", "true"})),
+                 "the MLP reads the stream itself");
+  expect_refused(run_gainlens(training(run_, {"--arm", "bft", "--gain-place", "after"})),
+                 "--gain-place: has no effect, because 'output_projection' is false");
+  expect_refused(run_gainlens(training(run_, {"--arm", "bft", "--embedding-deviation", "0"})), "must be above 0");
   expect_refused(run_gainlens(training(run_, {"--arm", "bft", "--estimator", "remel"})), "did you mean 'reml'");
   expect_refused(run_gainlens(training(run_, {"--arm", "bfd"})), "did you mean 'bft'");
   expect_refused(run_gainlens(training(run_, {"--arm", "bft", "--no-jacobian", "--norm-jacobian", "true"})),

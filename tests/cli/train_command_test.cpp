@@ -69,7 +69,7 @@ TEST_F(TrainCommand, MakesACheckpointThatOtherCommandsRead) {
   EXPECT_THAT(run_gainlens({"evaluate", "language-model", out_, "--text", text_, "--length", "16", "--quiet"}).out,
               AllOf(HasSubstr("unigram entropy"), HasSubstr("chunks of at most 16")));
   expect_refused(run_gainlens({"evaluate", "language-model", out_, "--text", text_, "--length", "1k"}),
-                 "--length: 1024 exceeds the model's 64 positions; give a smaller one");
+                 "--length: 1024 exceeds the model's 32 positions; give a smaller one");
 }
 
 TEST_F(TrainCommand, AFilterIsAnArmWithOptions) {
