@@ -1,44 +1,19 @@
 #include "analyses/estimator_truth.h"
 
+#include "analyses/on_threads.h"
 #include "analyses/running_spread.h"
 #include "analyses/simulated_query.h"
 #include "core/check.h"
 #include "core/random.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <exception>
-#include <mutex>
-#include <thread>
 
 namespace gainlens::analyses {
 namespace {
 
 constexpr std::int64_t block_draws = 250;  // drawn one after the other from one stream
 constexpr std::int64_t pilot_share = 4;    // draws that find an unknown truth, for each draw that is judged
-
-/// Calls work(task) once for each task, on several threads. The order is left to chance.
-template <typename Work>
-void run_blocks(std::size_t count, std::size_t threads, const Work& work) {
-  std::atomic<std::size_t> next = 0;
-  std::exception_ptr failure;
-  std::mutex guard;
-  const auto take = [&] {
-    try {
-      for (std::size_t task = next++; task < count; task = next++) work(task);
-    } catch (...) {
-      const std::lock_guard lock(guard);
-      failure = std::current_exception();
-    }
-  };
-  {
-    std::vector<std::jthread> workers;
-    for (std::size_t i = 1; i < std::min(threads, count); ++i) workers.emplace_back(take);
-    take();
-  }
-  if (failure) std::rethrow_exception(failure);
-}
 
 /// Of a cell: E e less the target of the single queries, which for `dependent` stands for E e; and the true variance.
 struct Truth {
@@ -63,7 +38,7 @@ template <typename BlockSums, typename Add>
 BlockSums over_draws(const Cell& cell, std::int64_t draws, std::uint64_t stream, std::size_t threads, const Add& add) {
   const auto blocks = static_cast<std::size_t>((draws + block_draws - 1) / block_draws);
   std::vector<BlockSums> sums(blocks);
-  run_blocks(blocks, threads, [&](std::size_t block) {
+  on_threads(blocks, threads, [&](std::size_t block) {
     Random random(stream, cell.stream + block);
     const std::int64_t first = static_cast<std::int64_t>(block) * block_draws;
     for (std::int64_t i = first; i < std::min(draws, first + block_draws); ++i) add(sums[block], draw(cell, random));

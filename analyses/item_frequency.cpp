@@ -1,5 +1,6 @@
 #include "analyses/item_frequency.h"
 
+#include "analyses/on_threads.h"
 #include "analyses/statistics.h"
 #include "core/check.h"
 #include "core/random.h"
@@ -12,68 +13,94 @@
 namespace gainlens::analyses {
 namespace {
 
+using Quantities = std::vector<std::span<const double>>;
+using Missing = Maybe<Interval>;
+
 constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
-/// Below it, 1 - r^2 is rounding: a variable that another one determines.
+constexpr const char* few_users = "fewer than 30 users";
+/// Below it, 1 - r^2 is rounding: one variable determines the other.
 constexpr double determined = 1e-12;
 
 /// Means of items over the positions of users, each user counted as often as it was drawn.
 struct ItemMeans {
-  std::vector<double> value, count, place, length;  // [item with a position]
+  std::vector<std::size_t> item;              // with a position
+  std::vector<double> count, place, length;   // [item of the list]
+  std::vector<std::vector<double>> quantity;  // [quantity][item of the list]
 };
 
-/// The positions with what their means are taken of. An item's means are those of the offsets from its first position,
+/// The positions with what their means are taken of. An item's mean is taken of the offsets from its first position,
 /// so that equal values have an equal mean, bit by bit.
 class Positions {
  public:
-  Positions(const FilteredPositions& given, std::span<const double> values, std::span<const double> counts)
-      : given_(given), values_(values), counts_(counts), first_(counts.size(), no_position) {
-    for (std::size_t i = 0; i < given.item.size(); ++i) {
-      if (first_[given.item[i]] == no_position) first_[given.item[i]] = i;
+  Positions(const ReadPositions& read, std::span<const double> counts, const Quantities& quantities)
+      : read_(read), counts_(counts), quantities_(quantities), first_(counts.size(), no_position) {
+    for (std::size_t i = 0; i < read.item.size(); ++i) {
+      if (first_[read.item[i]] == no_position) first_[read.item[i]] = i;
     }
   }
 
-  /// @param drawn  [user] how often; empty: each once
-  ItemMeans means(std::span<const std::uint32_t> drawn) const {
-    std::vector<double> weight(counts_.size(), 0), value = weight, place = weight, length = weight;
-    for (std::size_t user = 0; user < given_.users(); ++user) {
-      const double times = drawn.empty() ? 1 : drawn[user];
-      if (times == 0) continue;
-      for (std::size_t i = given_.begin[user]; i < given_.begin[user + 1]; ++i) {
-        const std::size_t item = given_.item[i], first = first_[item];
-        weight[item] += times;
-        value[item] += times * (values_[i] - values_[first]);
-        place[item] += times * given_.place[i];
-        length[item] += times * given_.length[i];
-      }
-    }
+  /// @param drawn  [user] how often
+  ItemMeans means(std::span<const double> drawn) const {
+    const std::size_t items = counts_.size();
+    std::vector<double> weight(items, 0), place(items, 0), length(items, 0);
+    for_each(drawn, [&](std::size_t i, double times) {
+      const std::size_t item = read_.item[i];
+      weight[item] += times;
+      place[item] += times * read_.place[i];
+      length[item] += times * read_.length[i];
+    });
     ItemMeans means;
-    for (std::size_t item = 0; item < counts_.size(); ++item) {
+    for (std::size_t item = 0; item < items; ++item) {
       if (weight[item] == 0) continue;
-      means.value.push_back(values_[first_[item]] + value[item] / weight[item]);
+      means.item.push_back(item);
+      means.count.push_back(counts_[item]);
       means.place.push_back(place[item] / weight[item]);
       means.length.push_back(length[item] / weight[item]);
-      means.count.push_back(counts_[item]);
+    }
+    for (const std::span<const double> values : quantities_) {
+      std::vector<double> sums(items, 0);
+      for_each(drawn, [&](std::size_t i, double times) {
+        sums[read_.item[i]] += times * (values[i] - values[first_[read_.item[i]]]);
+      });
+      std::vector<double>& found = means.quantity.emplace_back();
+      for (const std::size_t item : means.item) found.push_back(values[first_[item]] + sums[item] / weight[item]);
     }
     return means;
   }
 
  private:
   static constexpr std::size_t no_position = std::numeric_limits<std::size_t>::max();
-  const FilteredPositions& given_;
-  std::span<const double> values_, counts_;
+
+  template <typename Visit>
+  void for_each(std::span<const double> drawn, const Visit& visit) const {
+    for (std::size_t user = 0; user < read_.users(); ++user) {
+      if (drawn[user] == 0) continue;
+      for (std::size_t i = read_.begin[user]; i < read_.begin[user + 1]; ++i) visit(i, drawn[user]);
+    }
+  }
+
+  const ReadPositions& read_;
+  std::span<const double> counts_;
+  const Quantities& quantities_;
   std::vector<std::size_t> first_;  // [item] its first position
 };
 
-/// Pearson's correlation of ranks; NaN if one side is constant.
-double correlation_of(std::span<const double> x, std::span<const double> y) {
-  const double mean_x = mean(x), mean_y = mean(y);
-  double xx = 0, yy = 0, xy = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    xx += (x[i] - mean_x) * (x[i] - mean_x);
-    yy += (y[i] - mean_y) * (y[i] - mean_y);
-    xy += (x[i] - mean_x) * (y[i] - mean_y);
+/// Ranks less their mean, with the sum of squares.
+struct CentredRanks {
+  explicit CentredRanks(std::span<const double> values) : ranks(average_ranks(values)) {
+    const double middle = (static_cast<double>(values.size()) + 1) / 2;  // exactly, also with ties
+    for (double& rank : ranks) rank -= middle;
+    squares = std::inner_product(ranks.begin(), ranks.end(), ranks.begin(), 0.0);
   }
-  return xx > 0 && yy > 0 ? std::clamp(xy / std::sqrt(xx * yy), -1.0, 1.0) : no_value;
+  std::vector<double> ranks;
+  double squares;
+};
+
+/// Spearman; NaN if one side is constant.
+double spearman(const CentredRanks& x, const CentredRanks& y) {
+  if (x.squares == 0 || y.squares == 0) return no_value;
+  const double products = std::inner_product(x.ranks.begin(), x.ranks.end(), y.ranks.begin(), 0.0);
+  return std::clamp(products / std::sqrt(x.squares * y.squares), -1.0, 1.0);
 }
 
 /// The correlation of two variables without what a third one explains of both.
@@ -86,156 +113,250 @@ struct RankCorrelations {
   double rho, partial;  // NaN where they do not exist
 };
 
-RankCorrelations rank_correlations(const ItemMeans& means) {
-  const std::vector<double> value = average_ranks(means.value), count = average_ranks(means.count),
-                            place = average_ranks(means.place), length = average_ranks(means.length);
-  const double rho = correlation_of(value, count);
-  double of_length = correlation_of(place, length);
-  RankCorrelations found{rho, rho};
-  double value_place = correlation_of(value, place), count_place = correlation_of(count, place);
-  double value_length = correlation_of(value, length), count_length = correlation_of(count, length);
-  if (!std::isnan(value_place) && !std::isnan(count_place)) {
-    found.partial = without_third(found.partial, value_place, count_place);
-    if (!std::isnan(value_length)) {
-      value_length = without_third(value_length, value_place, of_length);
-      count_length = without_third(count_length, count_place, of_length);
-      if (std::isnan(value_length)) return found;  // the place determines the length
-    }
+/// What all quantities of one draw share.
+class RanksOfItems {
+ public:
+  explicit RanksOfItems(const ItemMeans& means) : count_(means.count), place_(means.place), length_(means.length) {
+    count_place_ = spearman(count_, place_);
+    count_length_ = spearman(count_, length_);
+    place_length_ = spearman(place_, length_);
   }
-  if (!std::isnan(value_length) && !std::isnan(count_length))
-    found.partial = without_third(found.partial, value_length, count_length);
-  return found;
-}
+
+  /// A variable that is constant explains nothing, and so does one that another one determines.
+  RankCorrelations of(std::span<const double> quantity) const {
+    const CentredRanks value(quantity);
+    const double rho = spearman(value, count_);
+    const bool has_place = place_.squares > 0, has_length = length_.squares > 0;
+    double partial = rho, value_length = spearman(value, length_), count_length = count_length_;
+    if (has_place) {
+      const double value_place = spearman(value, place_);
+      partial = without_third(partial, value_place, count_place_);
+      if (!has_length || 1 - place_length_ * place_length_ <= determined) return {rho, partial};
+      value_length = without_third(value_length, value_place, place_length_);
+      count_length = without_third(count_length, count_place_, place_length_);
+    }
+    if (has_length) partial = without_third(partial, value_length, count_length);
+    return {rho, partial};
+  }
+
+ private:
+  CentredRanks count_, place_, length_;
+  double count_place_, count_length_, place_length_;
+};
 
 /// Items from rare to frequent, in groups of nearly equal numbers. Items of one count stay together.
-std::vector<std::vector<std::size_t>> bins_of(const std::vector<double>& counts, std::size_t bins) {
+/// @param counts  [item of the list]
+std::vector<std::vector<std::size_t>> groups_of(const std::vector<double>& counts, std::size_t bins) {
   std::vector<std::size_t> order(counts.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return counts[i]; });
   std::vector<std::vector<std::size_t>> found;
   for (std::size_t i = 0; i < order.size();) {
-    const std::size_t wanted = (found.size() + 1) * order.size() / bins;
-    std::vector<std::size_t>& bin = found.emplace_back();
-    do {
-      const double count = counts[order[i]];
-      for (; i < order.size() && counts[order[i]] == count; ++i) bin.push_back(order[i]);
-    } while (i < order.size() && i < wanted);
+    const std::size_t left = bins - found.size();  // at least 1: the last group takes all that remains
+    const std::size_t wanted = i + (order.size() - i + left - 1) / left;
+    std::vector<std::size_t>& group = found.emplace_back();
+    while (i < order.size() && (i < wanted || counts[order[i]] == counts[order[i - 1]])) group.push_back(order[i++]);
   }
   return found;
 }
 
-double spread_of(std::span<const double> values) {
-  const double centre = mean(values);
-  double sum = 0;
-  for (const double value : values) sum += (value - centre) * (value - centre);
-  return std::sqrt(sum / static_cast<double>(values.size() - 1));
+std::vector<FrequencyBin> bins_of(const ItemMeans& means, std::size_t quantity,
+                                  const std::vector<std::vector<std::size_t>>& groups) {
+  const std::vector<double>& values = means.quantity[quantity];
+  std::vector<FrequencyBin> bins;
+  for (const std::vector<std::size_t>& group : groups) {
+    double sum = 0, counts = 0;
+    for (const std::size_t i : group) {
+      sum += values[i] - values[group.front()];  // equal values have an equal mean
+      counts += means.count[i];
+    }
+    const auto size = static_cast<double>(group.size());
+    bins.push_back({group.size(), means.count[group.front()], means.count[group.back()], counts / size,
+                    values[group.front()] + sum / size, Missing::none(few_users)});
+  }
+  return bins;
 }
 
-/// The estimate with the spread of its resamples. Resamples that have no value make it missing.
-Maybe<Interval> interval_of(double value, std::span<const double> resampled, std::size_t users) {
-  if (std::isnan(value)) return Maybe<Interval>::none("there is no estimate");
-  const bool all = std::ranges::none_of(resampled, [](double x) { return std::isnan(x); });
-  if (!all) return Maybe<Interval>::none("some resamples of the users have no value");
-  const double error = spread_of(resampled);
-  if (error == 0) return Interval{value, value};
-  return student_interval({value, error, static_cast<double>(users - 1)});
-}
-
-/// Users drawn with replacement, as many as there are.
-std::vector<std::uint32_t> drawn_users(Random& random, std::size_t users) {
-  std::vector<std::uint32_t> drawn(users, 0);
-  for (std::size_t i = 0; i < users; ++i) ++drawn[static_cast<std::size_t>(random.below(users))];
-  return drawn;
-}
-
-void check_positions(const FilteredPositions& positions, std::span<const double> values, std::size_t items) {
-  CHECK(!positions.begin.empty() && positions.begin.back() == positions.item.size() &&
-            values.size() == positions.item.size() && positions.place.size() == positions.item.size() &&
-            positions.length.size() == positions.item.size(),
-        "frequency: positions, places, lengths and values of different numbers");
-  CHECK(std::ranges::all_of(positions.item, [&](std::size_t item) { return item < items; }),
-        "frequency: a position holds an item that has no training count");
-  CHECK(std::ranges::all_of(values, [](double value) { return std::isfinite(value); }),
-        "frequency: a value is NaN or infinite");
-}
-
-/// Means of the bins of all items, by the items that a resample has.
-std::vector<double> bin_means(const ItemMeans& means, const std::vector<FrequencyBin>& bins) {
+/// Means of the bins by the items that a draw has; NaN for a bin without one.
+/// @param bin_of  [item]
+std::vector<double> bin_means(const ItemMeans& means, std::size_t quantity, const std::vector<FrequencyBin>& bins,
+                              const std::vector<std::size_t>& bin_of) {
   std::vector<double> sums(bins.size(), 0), items(bins.size(), 0);
-  for (std::size_t i = 0; i < means.value.size(); ++i) {
-    const auto bin = std::ranges::upper_bound(bins, means.count[i], {}, &FrequencyBin::fewest) - bins.begin() - 1;
-    const auto place = static_cast<std::size_t>(bin);
-    // Offsets from the first value of the bin: equal values have an equal mean.
-    sums[place] += means.value[i] - bins[place].mean;
-    items[place] += 1;
+  for (std::size_t i = 0; i < means.item.size(); ++i) {
+    const std::size_t bin = bin_of[means.item[i]];
+    sums[bin] += means.quantity[quantity][i] - bins[bin].mean;
+    items[bin] += 1;
   }
   for (std::size_t bin = 0; bin < bins.size(); ++bin)
     sums[bin] = items[bin] > 0 ? bins[bin].mean + sums[bin] / items[bin] : no_value;
   return sums;
 }
 
-}  // namespace
-
-FrequencyCorrelation frequency_correlation(const FilteredPositions& positions, std::span<const double> values,
-                                           std::span<const double> counts, const FrequencyOptions& options) {
-  check(options);
-  check_positions(positions, values, counts.size());
-  const Positions all(positions, values, counts);
-  const ItemMeans means = all.means({});
-  const Correlation naive = correlation(means.value, means.count, {"the quantity", "the training count"});
-  const RankCorrelations found = rank_correlations(means);
-  FrequencyCorrelation result{.items = means.value.size(),
-                              .rho = naive.spearman,
-                              .naive_p = naive.spearman_naive_p,
-                              .interval = Maybe<Interval>::none("fewer than 30 users"),
-                              .partial = Measured::none("place and length determine one of the two"),
-                              .partial_interval = Maybe<Interval>::none("fewer than 30 users"),
-                              .bins = {},
-                              .resampled = {}};
-  if (!std::isnan(found.partial)) result.partial = found.partial;
-  if (!naive.spearman) result.partial = naive.spearman;
-  for (const std::vector<std::size_t>& bin : bins_of(means.count, options.bins)) {
-    double sum = 0, of_counts = 0;
-    for (const std::size_t i : bin) {
-      sum += means.value[i] - means.value[bin.front()];
-      of_counts += means.count[i];
-    }
-    const auto size = static_cast<double>(bin.size());
-    result.bins.push_back({bin.size(), means.count[bin.front()], means.count[bin.back()], of_counts / size,
-                           means.value[bin.front()] + sum / size, Maybe<Interval>::none("fewer than 30 users")});
-  }
-  if (positions.users() < fewest_frequency_users || !result.rho) return result;
-
-  Random random(options.seed);
-  std::vector<double> partial;
-  std::vector<std::vector<double>> of_bins(result.bins.size());
-  for (std::int64_t i = 0; i < options.resamples; ++i) {
-    const ItemMeans drawn = all.means(drawn_users(random, positions.users()));
-    const RankCorrelations resampled = rank_correlations(drawn);
-    result.resampled.push_back(resampled.rho);
-    partial.push_back(resampled.partial);
-    const std::vector<double> in_bins = bin_means(drawn, result.bins);
-    for (std::size_t bin = 0; bin < in_bins.size(); ++bin) of_bins[bin].push_back(in_bins[bin]);
-  }
-  result.interval = interval_of(*result.rho, result.resampled, positions.users());
-  if (result.partial) result.partial_interval = interval_of(*result.partial, partial, positions.users());
-  for (std::size_t bin = 0; bin < of_bins.size(); ++bin)
-    result.bins[bin].interval = interval_of(result.bins[bin].mean, of_bins[bin], positions.users());
-  return result;
+/// The estimate with the spread of its resamples. A resample without a value makes it missing.
+/// @param least, most  bounds of the quantity
+Missing interval_of(double value, std::span<const double> resampled, std::size_t users, double least, double most) {
+  if (resampled.empty()) return Missing::none(few_users);
+  if (std::ranges::any_of(resampled, [](double x) { return std::isnan(x); }))
+    return Missing::none("it does not exist in some resamples of the users");
+  const auto ones = static_cast<double>(resampled.size());
+  const double error = std::sqrt(population_variance(resampled) * ones / (ones - 1));
+  if (error == 0) return Interval{value, value};
+  const Interval found = student_interval({value, error, static_cast<double>(users - 1)});
+  return Interval{std::max(found.low, least), std::min(found.high, most)};
 }
 
-FrequencyDifference difference_to(const FrequencyCorrelation& model, const FrequencyCorrelation& placebo) {
-  if (!model.rho || !placebo.rho) {
-    const std::string reason = !model.rho ? model.rho.reason() : "of the placebo: " + placebo.rho.reason();
-    return {Measured::none(reason), Maybe<Interval>::none(reason)};
+Missing interval_of_rho(double value, std::span<const double> resampled, std::size_t users) {
+  return interval_of(value, resampled, users, -1, 1);
+}
+
+/// As many users as there are, drawn with replacement: how often each.
+std::vector<double> drawn_users(const FrequencyOptions& options, std::size_t resample, std::size_t users) {
+  Random random(options.seed, resample);  // of its own, so that threads change nothing
+  std::vector<double> drawn(users, 0);
+  for (std::size_t i = 0; i < users; ++i) ++drawn[static_cast<std::size_t>(random.below(users))];
+  return drawn;
+}
+
+void check_positions(const ReadPositions& positions, std::size_t items, const Quantities& quantities) {
+  const std::size_t count = positions.item.size();
+  CHECK(!positions.begin.empty() && positions.begin.front() == 0 && positions.begin.back() == count &&
+            std::ranges::is_sorted(positions.begin) && positions.place.size() == count &&
+            positions.length.size() == count,
+        "frequency: positions, places, lengths and users do not fit each other");
+  CHECK(std::ranges::all_of(positions.item, [&](std::size_t item) { return item < items; }),
+        "frequency: a position holds an item that has no training count");
+  for (const std::span<const double> values : quantities) {
+    CHECK(values.size() == count, "frequency: {} values for {} positions", values.size(), count);
+    CHECK(std::ranges::all_of(values, [](double value) { return std::isfinite(value); }),
+          "frequency: a value is NaN or infinite");
   }
-  const double value = *model.rho - *placebo.rho;
-  if (model.resampled.empty() || model.resampled.size() != placebo.resampled.size())
-    return {value, Maybe<Interval>::none("fewer than 30 users")};
-  std::vector<double> differences(model.resampled.size());
-  for (std::size_t i = 0; i < differences.size(); ++i) differences[i] = model.resampled[i] - placebo.resampled[i];
-  // Many users: the quantile is the normal one.
-  return {value, interval_of(value, differences, std::numeric_limits<std::uint32_t>::max())};
+}
+
+/// The mean over seeds of each resample; empty if a seed has none.
+std::vector<double> mean_of_seeds(std::span<const FrequencyCorrelation> seeds,
+                                  std::vector<double> FrequencyCorrelation::* resampled) {
+  std::vector<double> sum = seeds.front().*resampled;
+  for (const FrequencyCorrelation& seed : seeds.subspan(1)) {
+    const std::vector<double>& next = seed.*resampled;
+    if (next.empty() || sum.empty()) return {};
+    ASSERT(next.size() == sum.size(), "seeds of {} and {} resamples", sum.size(), next.size());
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += next[i];
+  }
+  for (double& value : sum) value /= static_cast<double>(seeds.size());
+  return sum;
+}
+
+/// The mean of a quantity that all seeds have.
+Measured mean_of_all(std::span<const FrequencyCorrelation> seeds, Measured FrequencyCorrelation::* quantity) {
+  std::vector<double> values;
+  for (const FrequencyCorrelation& seed : seeds) {
+    if (!(seed.*quantity)) return seed.*quantity;
+    values.push_back(*(seed.*quantity));
+  }
+  return mean(values);
+}
+
+}  // namespace
+
+std::vector<FrequencyCorrelation> frequency_correlations(const ReadPositions& positions, std::span<const double> counts,
+                                                         const Quantities& quantities,
+                                                         const FrequencyOptions& options) {
+  check(options);
+  check_positions(positions, counts.size(), quantities);
+  const std::size_t users = positions.users();
+  const Positions all(positions, counts, quantities);
+  const ItemMeans means = all.means(std::vector<double>(users, 1));
+  const RanksOfItems ranks(means);
+  const auto groups = groups_of(means.count, static_cast<std::size_t>(options.bins));
+  std::vector<std::size_t> bin_of(counts.size(), 0);
+  for (std::size_t bin = 0; bin < groups.size(); ++bin) {
+    for (const std::size_t i : groups[bin]) bin_of[means.item[i]] = bin;
+  }
+  std::vector<FrequencyCorrelation> results(quantities.size());
+  for (std::size_t q = 0; q < quantities.size(); ++q) {
+    const Correlation naive = correlation(means.quantity[q], means.count, {"the quantity", "the training count"});
+    FrequencyCorrelation& result = results[q];
+    result.items = means.item.size();
+    result.users = users;
+    result.rho = naive.spearman;
+    result.naive_p = naive.spearman_naive_p;
+    result.bins = bins_of(means, q, groups);
+    const double partial = naive.spearman ? ranks.of(means.quantity[q]).partial : no_value;
+    result.partial = !naive.spearman     ? naive.spearman
+                     : std::isnan(partial) ? Measured::none("place or length determines the quantity or the count")
+                                           : Measured(partial);
+  }
+
+  // [quantity][resample], then [quantity][bin][resample].
+  const auto resamples = users < fewest_frequency_users ? std::size_t{0} : static_cast<std::size_t>(options.resamples);
+  std::vector<std::vector<std::vector<double>>> of_bins(quantities.size());
+  for (std::size_t q = 0; q < quantities.size(); ++q) {
+    results[q].resampled.resize(resamples);
+    results[q].partial_resampled.resize(resamples);
+    of_bins[q].assign(groups.size(), std::vector<double>(resamples));
+  }
+  on_threads(resamples, options.threads, [&](std::size_t resample) {
+    const ItemMeans drawn = all.means(drawn_users(options, resample, users));
+    const RanksOfItems drawn_ranks(drawn);
+    for (std::size_t q = 0; q < quantities.size(); ++q) {
+      const RankCorrelations found = drawn_ranks.of(drawn.quantity[q]);
+      results[q].resampled[resample] = found.rho;
+      results[q].partial_resampled[resample] = found.partial;
+      const std::vector<double> in_bins = bin_means(drawn, q, results[q].bins, bin_of);
+      for (std::size_t bin = 0; bin < in_bins.size(); ++bin) of_bins[q][bin][resample] = in_bins[bin];
+    }
+  });
+  constexpr double infinite = std::numeric_limits<double>::infinity();
+  for (std::size_t q = 0; q < quantities.size(); ++q) {
+    FrequencyCorrelation& result = results[q];
+    result.interval = result.rho ? interval_of_rho(*result.rho, result.resampled, users)
+                                 : Missing::none(result.rho.reason());
+    result.partial_interval = result.partial ? interval_of_rho(*result.partial, result.partial_resampled, users)
+                                             : Missing::none(result.partial.reason());
+    for (std::size_t bin = 0; bin < result.bins.size(); ++bin)
+      result.bins[bin].interval = interval_of(result.bins[bin].mean, of_bins[q][bin], users, -infinite, infinite);
+  }
+  return results;
+}
+
+SeedFrequency over_seeds(std::span<const FrequencyCorrelation> seeds) {
+  ASSERT(!seeds.empty(), "frequency: no seed");
+  SeedFrequency found;
+  const std::size_t users = seeds.front().users;
+  found.rho = mean_of_all(seeds, &FrequencyCorrelation::rho);
+  found.partial = mean_of_all(seeds, &FrequencyCorrelation::partial);
+  found.deviation = !found.rho ? found.rho : Measured::none("one seed alone");
+  if (found.rho && seeds.size() > 1) {
+    double squares = 0;
+    for (const FrequencyCorrelation& seed : seeds) squares += (*seed.rho - *found.rho) * (*seed.rho - *found.rho);
+    found.deviation = std::sqrt(squares / static_cast<double>(seeds.size() - 1));
+  }
+  found.interval = found.rho
+                       ? interval_of_rho(*found.rho, mean_of_seeds(seeds, &FrequencyCorrelation::resampled), users)
+                       : Missing::none(found.rho.reason());
+  found.partial_interval =
+      found.partial
+          ? interval_of_rho(*found.partial, mean_of_seeds(seeds, &FrequencyCorrelation::partial_resampled), users)
+          : Missing::none(found.partial.reason());
+  return found;
+}
+
+FrequencyDifference difference_to(std::span<const FrequencyCorrelation> model,
+                                  std::span<const FrequencyCorrelation> placebo) {
+  ASSERT(!model.empty() && !placebo.empty(), "frequency: no seed");
+  const Measured of_model = mean_of_all(model, &FrequencyCorrelation::rho),
+                 of_placebo = mean_of_all(placebo, &FrequencyCorrelation::rho);
+  if (!of_model || !of_placebo) {
+    const std::string reason = !of_model ? of_model.reason() : "of the placebo: " + of_placebo.reason();
+    return {Measured::none(reason), Missing::none(reason)};
+  }
+  const double value = *of_model - *of_placebo;
+  std::vector<double> differences = mean_of_seeds(model, &FrequencyCorrelation::resampled);
+  const std::vector<double> less = mean_of_seeds(placebo, &FrequencyCorrelation::resampled);
+  ASSERT(differences.size() == less.size(), "a model of {} resamples, a placebo of {}", differences.size(),
+         less.size());
+  for (std::size_t i = 0; i < differences.size(); ++i) differences[i] -= less[i];
+  return {value, interval_of(value, differences, model.front().users, -2, 2)};
 }
 
 void check(const FrequencyOptions& options) {
