@@ -1,0 +1,102 @@
+#include "recommend/filtered_positions.h"
+
+#include "bft/filter_pass.h"
+#include "core/check.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <vector>
+
+namespace gainlens::recommend {
+namespace {
+
+/// The filter, if its gain acts in a ranking.
+training::FilterHost& acting_filter(Backbone& model, const std::string& where) {
+  training::FilterHost* const host = model.filter();
+  const std::string arm(host != nullptr ? name_of(host->armed_filter().arm) : "plain");
+  CHECK(host != nullptr && host->armed_filter().has_gain(), "{}: has no filter: arm {}; train one with --arm bft", where,
+        arm);
+  return *host;
+}
+
+/// The share of the filter that is in force.
+double share_of(training::FilterHost& host, const std::string& where) {
+  const at::Tensor& strength = host.initial_precision_weights().strength;
+  const double share = strength.defined() ? strength.item<double>() : 1;
+  CHECK(share > 0,
+        "{}: its filter is not in force: the best epoch lies before the warm-up ended; train more epochs, or with a "
+        "shorter --warm-up",
+        where);
+  return share;
+}
+
+/// Appends the mean over dimensions of each position, in double: equal numbers have an equal mean.
+/// @param seen  [1, position, ..]
+void append_means(std::vector<double>& to, const at::Tensor& seen) {
+  const at::Tensor means = seen.flatten(0, 1).flatten(1).to(at::kDouble).mean(1).to(at::kCPU).contiguous();
+  const double* const first = means.const_data_ptr<double>();
+  to.insert(to.end(), first, first + means.numel());
+}
+
+void append_users(ReadPositions& to, const PackedSequences& packed) {
+  const at::Tensor items = packed.items.to(at::kCPU).contiguous();
+  const std::int64_t* const ids = items.const_data_ptr<std::int64_t>();
+  for (std::int64_t user = 0; user < packed.sequences(); ++user) {
+    const std::int64_t first = packed.begin[static_cast<std::size_t>(user)];
+    const std::int64_t length = packed.begin[static_cast<std::size_t>(user) + 1] - first;
+    for (std::int64_t i = 0; i < length; ++i) {
+      to.item.push_back(static_cast<std::size_t>(ids[first + i] - 1));
+      to.place.push_back(static_cast<double>(i + 1));
+      to.length.push_back(static_cast<double>(length));
+    }
+    to.begin.push_back(to.item.size());
+  }
+}
+
+void check_finite(const FilteredPositions& found, const std::string& where) {
+  for (std::size_t layer = 0; layer < found.layers.size(); ++layer) {
+    for (const std::vector<double>* values : {&found.layers[layer].gain, &found.layers[layer].precision}) {
+      ASSERT(values->size() == found.read.item.size(), "layer {}: {} values for {} positions", layer, values->size(),
+             found.read.item.size());
+      if (!std::ranges::all_of(*values, [](double value) { return std::isfinite(value); }))
+        throw_run_failed("{}: a gain or a precision is NaN or infinite, first in layer {}", where, layer);
+    }
+  }
+}
+
+}  // namespace
+
+FilteredPositions filtered_positions(Backbone& model, const data::LeaveOneOut& split, data::HeldOut held_out,
+                                     const std::string& where, std::int64_t users_at_once) {
+  ASSERT(users_at_once >= 1, "{} users at once", users_at_once);
+  const c10::InferenceMode inference;
+  training::FilterHost& host = acting_filter(model, where);
+  FilteredPositions found;
+  found.share = share_of(host, where);
+  found.layers.resize(host.layer_filter_weights().size());
+  hooks::Hooks hooks;
+  const auto keep = [&](std::size_t layer, std::string_view site, std::vector<double>& to) {
+    hooks.observe(hooks::Glob(hooks::block_site(static_cast<std::int64_t>(layer), site).name),
+                  [&to](const hooks::Site&, const at::Tensor& seen) { append_means(to, seen); });
+  };
+  for (std::size_t layer = 0; layer < found.layers.size(); ++layer) {
+    keep(layer, bft::gain_site, found.layers[layer].gain);
+    keep(layer, bft::precision_site, found.layers[layer].precision);
+  }
+  for (std::int64_t begin = 0; begin < split.users(); begin += users_at_once) {
+    std::vector<data::History> histories;
+    for (std::int64_t user = begin; user < std::min(begin + users_at_once, split.users()); ++user)
+      histories.push_back(split.history(user, held_out));
+    const PackedSequences packed = pack(histories, model.view(), model.device());
+    model.run(packed, {}, hooks);
+    append_users(found.read, packed);
+  }
+  check_finite(found, where);
+  return found;
+}
+
+}  // namespace gainlens::recommend

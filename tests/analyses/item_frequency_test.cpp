@@ -1,0 +1,283 @@
+#include "analyses/item_frequency.h"
+
+#include "core/random.h"
+#include "support/refusal.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <vector>
+
+namespace gainlens::analyses {
+namespace {
+
+using gainlens::testing::refusal_of;
+using ::testing::HasSubstr;
+
+ReadPositions positions_of(const std::vector<std::vector<std::size_t>>& users) {
+  ReadPositions read;
+  for (const std::vector<std::size_t>& items : users) {
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      read.item.push_back(items[i]);
+      read.place.push_back(static_cast<double>(i + 1));
+      read.length.push_back(static_cast<double>(items.size()));
+    }
+    read.begin.push_back(read.item.size());
+  }
+  return read;
+}
+
+FrequencyCorrelation one(const ReadPositions& read, const std::vector<double>& counts,
+                         const std::vector<double>& values, FrequencyOptions options = {.resamples = 100}) {
+  return frequency_correlations(read, counts, {values}, options).front();
+}
+
+/// Users with random items of 12, of which item 11 has no position.
+ReadPositions some_users(std::size_t users, std::uint64_t seed = 5) {
+  Random random(seed);
+  std::vector<std::vector<std::size_t>> made(users);
+  for (auto& items : made) {
+    items.resize(2 + random.below(5));
+    for (std::size_t& item : items) item = random.below(11);
+  }
+  return positions_of(made);
+}
+
+std::vector<double> some_values(std::size_t count, std::uint64_t seed = 6) {
+  Random random(seed);
+  std::vector<double> values(count);
+  for (double& value : values) value = random.uniform();
+  return values;
+}
+
+const std::vector<double> some_counts = {1, 1, 2, 3, 3, 3, 5, 8, 8, 13, 21, 34};
+
+/// Ranks by counting, without sorting.
+std::vector<double> counted_ranks(const std::vector<double>& x) {
+  std::vector<double> ranks;
+  for (const double value : x) {
+    const auto below = std::ranges::count_if(x, [&](double other) { return other < value; });
+    const auto equal = std::ranges::count(x, value);
+    ranks.push_back(static_cast<double>(below) + (static_cast<double>(equal) + 1) / 2);
+  }
+  return ranks;
+}
+
+double pearson(const std::vector<double>& x, const std::vector<double>& y) {
+  const auto n = static_cast<double>(x.size());
+  double sx = 0, sy = 0, sxx = 0, syy = 0, sxy = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    sx += x[i], sy += y[i], sxx += x[i] * x[i], syy += y[i] * y[i], sxy += x[i] * y[i];
+  }
+  return (n * sxy - sx * sy) / std::sqrt((n * sxx - sx * sx) * (n * syy - sy * sy));
+}
+
+/// What remains of y after the regression on 1, a and b, by Gram-Schmidt.
+std::vector<double> rest_of(std::vector<double> y, std::vector<std::vector<double>> regressors) {
+  regressors.insert(regressors.begin(), std::vector<double>(y.size(), 1.0));
+  const auto product = [](const std::vector<double>& a, const std::vector<double>& b) {
+    double sum = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+    return sum;
+  };
+  const auto take_off = [&](std::vector<double>& from, const std::vector<double>& what) {
+    const double slope = product(from, what) / product(what, what);
+    for (std::size_t i = 0; i < from.size(); ++i) from[i] -= slope * what[i];
+  };
+  for (std::size_t i = 0; i < regressors.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) take_off(regressors[i], regressors[j]);
+    take_off(y, regressors[i]);
+  }
+  return y;
+}
+
+TEST(ItemFrequency, IsTheCorrelationOfItemMeans) {
+  const ReadPositions read = some_users(40);
+  const std::vector<double> values = some_values(read.item.size());
+  std::map<std::size_t, std::vector<double>> sums;  // item: positions, value, place, length
+  for (std::size_t i = 0; i < read.item.size(); ++i) {
+    std::vector<double>& sum = sums[read.item[i]];
+    sum.resize(4);
+    sum[0] += 1, sum[1] += values[i], sum[2] += read.place[i], sum[3] += read.length[i];
+  }
+  std::vector<double> count, value, place, length;
+  for (const auto& [item, sum] : sums) {
+    count.push_back(some_counts[item]);
+    value.push_back(sum[1] / sum[0]);
+    place.push_back(sum[2] / sum[0]);
+    length.push_back(sum[3] / sum[0]);
+  }
+  const FrequencyCorrelation found = one(read, some_counts, values);
+  EXPECT_EQ(found.items, 11u);
+  EXPECT_EQ(found.users, 40u);
+  const auto value_ranks = counted_ranks(value), count_ranks = counted_ranks(count);
+  EXPECT_NEAR(*found.rho, pearson(value_ranks, count_ranks), 1e-12);
+  const std::vector<std::vector<double>> given = {counted_ranks(place), counted_ranks(length)};
+  EXPECT_NEAR(*found.partial, pearson(rest_of(value_ranks, given), rest_of(count_ranks, given)), 1e-10);
+  ASSERT_TRUE(found.interval && found.partial_interval);
+  EXPECT_LT(found.interval->low, *found.rho);
+  EXPECT_GT(found.interval->high, *found.rho);
+  EXPECT_GE(found.interval->low, -1);
+  EXPECT_LE(found.interval->high, 1);
+}
+
+TEST(ItemFrequency, ResamplesAreThoseOfRepeatedUsers) {
+  // Of two users one is drawn twice or both once: a resample has one of three values.
+  std::vector<std::vector<std::size_t>> users(30, {0, 1, 2});
+  users[0] = {2, 1, 0, 3};
+  const ReadPositions read = positions_of(users);
+  std::vector<double> values(read.item.size(), 0.5);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(read.item[i] == 1);
+  const FrequencyCorrelation found = one(read, {1, 2, 3, 4}, values);
+  // Without the first user item 3 has no position: ranks of 0 1 0 against 1 2 3 give 0; with it 0 1 0 0 against 1 2 3 4
+  // gives (1 - 2.5)(3.. ) = -0.258.
+  const double with = pearson(counted_ranks({0, 1, 0, 0}), {1, 2, 3, 4});
+  EXPECT_NEAR(*found.rho, with, 1e-12);
+  std::size_t without_it = 0;
+  for (const double rho : found.resampled) {
+    EXPECT_TRUE(std::abs(rho) < 1e-12 || std::abs(rho - with) < 1e-12) << rho;
+    without_it += std::abs(rho) < 1e-12;
+  }
+  EXPECT_NEAR(static_cast<double>(without_it), 100 * std::pow(29.0 / 30, 30), 20);
+}
+
+TEST(ItemFrequency, EqualValuesHaveEqualMeans) {
+  // 0.1 added three times is not 0.3: means by sums would not tie.
+  std::vector<std::vector<std::size_t>> users(30);
+  for (std::size_t i = 0; i < users.size(); ++i) users[i] = {0, 1, i % 3, 2};
+  const ReadPositions read = positions_of(users);
+  const std::vector<double> values(read.item.size(), 0.1);
+  const FrequencyCorrelation found = one(read, {1, 2, 3}, values);
+  EXPECT_EQ(found.rho.reason(), "the quantity is constant");
+  EXPECT_EQ(found.interval.reason(), "the quantity is constant");
+  EXPECT_EQ(found.partial.reason(), "the quantity is constant");
+  for (const FrequencyBin& bin : found.bins) {
+    EXPECT_EQ(bin.mean, 0.1);
+    ASSERT_TRUE(bin.interval);
+    EXPECT_EQ(bin.interval->low, 0.1);
+    EXPECT_EQ(bin.interval->high, 0.1);
+  }
+  EXPECT_EQ(one(read, {2, 2, 2}, some_values(read.item.size())).rho.reason(), "the training count is constant");
+}
+
+TEST(ItemFrequency, AQuantityOfTheItemAloneHasNoSpread) {
+  std::vector<std::vector<std::size_t>> users(30);
+  for (std::size_t i = 0; i < users.size(); ++i) users[i] = {i % 4, (i + 1) % 4, (i + 2) % 4, (i + 3) % 4};
+  const ReadPositions read = positions_of(users);
+  std::vector<double> values;
+  for (const std::size_t item : read.item) values.push_back(0.1 * static_cast<double>(item));
+  const FrequencyCorrelation found = one(read, {1, 2, 3, 4}, values);
+  EXPECT_NEAR(*found.rho, 1, 1e-12);
+  EXPECT_EQ(found.interval->low, *found.rho);
+  EXPECT_EQ(found.interval->high, *found.rho);
+}
+
+TEST(ItemFrequency, PlaceAndLengthThatAreConstantExplainNothing) {
+  std::vector<std::vector<std::size_t>> users;
+  for (std::size_t i = 0; i < 12; ++i) users.push_back({i % 6});
+  const ReadPositions read = positions_of(users);
+  const FrequencyCorrelation found = one(read, {1, 2, 3, 4, 5, 6}, some_values(12));
+  EXPECT_EQ(*found.partial, *found.rho);
+}
+
+TEST(ItemFrequency, FewUsersGetNoInterval) {
+  for (const std::size_t users : {1u, 29u}) {
+    const ReadPositions read = some_users(users);
+    const FrequencyCorrelation found = one(read, some_counts, some_values(read.item.size()));
+    EXPECT_EQ(found.interval.reason(), "fewer than 30 users");
+    EXPECT_TRUE(found.resampled.empty());
+    EXPECT_EQ(found.bins.front().interval.reason(), "fewer than 30 users");
+  }
+  EXPECT_TRUE(one(some_users(30), some_counts, some_values(some_users(30).item.size())).interval);
+  EXPECT_THAT(one({}, some_counts, {}).rho.reason(), HasSubstr("needs at least 3"));
+  EXPECT_TRUE(one({}, some_counts, {}).bins.empty());
+}
+
+TEST(ItemFrequency, BinsKeepEqualCountsTogether) {
+  std::vector<std::vector<std::size_t>> users(1);
+  std::vector<double> counts;
+  for (std::size_t i = 0; i < 100; ++i) {
+    users[0].push_back(i);
+    counts.push_back(i < 60 ? 1 : static_cast<double>(i));
+  }
+  const ReadPositions read = positions_of(users);
+  const FrequencyCorrelation found = one(read, counts, counts, {.resamples = 39, .bins = 5});
+  ASSERT_EQ(found.bins.size(), 5u);
+  EXPECT_EQ(found.bins[0].items, 60u);
+  EXPECT_EQ(found.bins[0].mean, 1);
+  for (std::size_t i = 1; i < 5; ++i) {
+    EXPECT_EQ(found.bins[i].items, 10u);
+    EXPECT_EQ(found.bins[i].fewest, static_cast<double>(50 + 10 * i));
+    EXPECT_EQ(found.bins[i].most, static_cast<double>(59 + 10 * i));
+    EXPECT_EQ(found.bins[i].mean, 54.5 + 10 * static_cast<double>(i));
+    EXPECT_EQ(found.bins[i].mean_count, found.bins[i].mean);
+  }
+  EXPECT_EQ(one(read, std::vector<double>(100, 3), counts).bins.size(), 1u);
+}
+
+TEST(ItemFrequency, NeitherThreadsNorCompanyChangeANumber) {
+  const ReadPositions read = some_users(60);
+  const std::vector<double> first = some_values(read.item.size()), second = some_values(read.item.size(), 9);
+  const auto both = frequency_correlations(read, some_counts, {first, second}, {.resamples = 100, .threads = 3});
+  const FrequencyCorrelation alone = one(read, some_counts, second);
+  EXPECT_EQ(both[1].resampled, alone.resampled);
+  EXPECT_EQ(both[1].partial_resampled, alone.partial_resampled);
+  EXPECT_EQ(both[1].bins.front().interval->low, alone.bins.front().interval->low);
+  EXPECT_NE(one(read, some_counts, second, {.resamples = 100, .seed = 1}).resampled, alone.resampled);
+}
+
+TEST(ItemFrequency, SeedsAreAveragedResampleByResample) {
+  const ReadPositions read = some_users(60);
+  const std::vector<double> first = some_values(read.item.size()), second = some_values(read.item.size(), 9);
+  const auto seeds = frequency_correlations(read, some_counts, {first, second}, {.resamples = 100});
+  const SeedFrequency mean = over_seeds(seeds);
+  EXPECT_NEAR(*mean.rho, (*seeds[0].rho + *seeds[1].rho) / 2, 1e-15);
+  EXPECT_NEAR(*mean.deviation, std::abs(*seeds[0].rho - *seeds[1].rho) / std::sqrt(2.0), 1e-14);
+  EXPECT_LT(mean.interval->high - mean.interval->low, seeds[0].interval->high - seeds[0].interval->low);
+  const SeedFrequency one_seed = over_seeds(std::span(seeds).first(1));
+  EXPECT_EQ(one_seed.deviation.reason(), "one seed alone");
+  EXPECT_EQ(one_seed.interval->low, seeds[0].interval->low);
+  EXPECT_EQ(*one_seed.partial, *seeds[0].partial);
+}
+
+TEST(ItemFrequency, AModelIsComparedWithItsPlacebo) {
+  const ReadPositions read = some_users(60);
+  const std::vector<double> first = some_values(read.item.size()), second = some_values(read.item.size(), 9);
+  const auto found = frequency_correlations(read, some_counts, {first, second}, {.resamples = 200});
+  const std::span<const FrequencyCorrelation> all(found);
+  const FrequencyDifference same = difference_to(all.first(1), all.first(1));
+  EXPECT_EQ(*same.value, 0);
+  EXPECT_EQ(same.interval->low, 0);
+  EXPECT_EQ(same.interval->high, 0);
+  const FrequencyDifference other = difference_to(all.first(1), all.last(1));
+  EXPECT_EQ(*other.value, *found[0].rho - *found[1].rho);
+  EXPECT_LT(other.interval->low, *other.value);
+  const auto constant = frequency_correlations(read, some_counts, {std::vector<double>(read.item.size(), 2)}, {});
+  EXPECT_EQ(difference_to(all.first(1), constant).value.reason(), "of the placebo: the quantity is constant");
+}
+
+TEST(ItemFrequency, WrongRequestsAreRefused) {
+  const ReadPositions read = some_users(3);
+  const std::vector<double> values = some_values(read.item.size());
+  const auto refusal = [&](const ReadPositions& given, const std::vector<double>& counts,
+                           const std::vector<double>& of, const FrequencyOptions& options) {
+    return refusal_of([&] { one(given, counts, of, options); });
+  };
+  EXPECT_THAT(refusal(read, some_counts, values, {.resamples = 38}), HasSubstr("--resamples: 38; must be 39 to"));
+  EXPECT_THAT(refusal(read, some_counts, values, {.bins = 1}), HasSubstr("--bins: 1; must be 2 to 1000"));
+  EXPECT_THAT(refusal(read, {1, 2}, values, {}), HasSubstr("has no training count"));
+  std::vector<double> broken = values;
+  broken[1] = std::nan("");
+  EXPECT_THAT(refusal(read, some_counts, broken, {}), HasSubstr("a value is NaN or infinite"));
+  broken.pop_back();
+  EXPECT_THAT(refusal(read, some_counts, broken, {}), HasSubstr("values for"));
+  ReadPositions other = read;
+  other.place.pop_back();
+  EXPECT_THAT(refusal(other, some_counts, values, {}), HasSubstr("do not fit each other"));
+}
+
+}  // namespace
+}  // namespace gainlens::analyses

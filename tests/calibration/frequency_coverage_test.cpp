@@ -1,0 +1,79 @@
+// The interval of K by item frequency: users are random, items are not.
+#include "analyses/item_frequency.h"
+#include "core/random.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <span>
+#include <vector>
+
+namespace gainlens::analyses {
+namespace {
+
+struct Population {
+  std::size_t users, items, length;
+  double slope;  ///< of the quantity, in the item's place from rare to frequent
+};
+
+double normal(Random& random) {
+  return std::sqrt(-2 * std::log(1 - random.uniform())) * std::cos(2 * std::numbers::pi * random.uniform());
+}
+
+/// Items are read by a law of Zipf. A quantity depends on the item, on the user and on the position.
+FrequencyCorrelation sample(const Population& population, std::uint64_t seed, std::int64_t resamples) {
+  Random random(seed, 77);
+  std::vector<double> counts, cumulative;
+  double sum = 0;
+  for (std::size_t item = 0; item < population.items; ++item) {
+    counts.push_back(static_cast<double>(item + 1));
+    cumulative.push_back(sum += 1 / static_cast<double>(population.items - item));
+  }
+  ReadPositions read;
+  std::vector<double> values;
+  for (std::size_t user = 0; user < population.users; ++user) {
+    const double of_user = normal(random);
+    const std::size_t length = 1 + random.below(2 * population.length - 1);
+    for (std::size_t i = 0; i < length; ++i) {
+      const auto at = std::ranges::upper_bound(cumulative, sum * random.uniform());
+      const auto item = std::min<std::size_t>(static_cast<std::size_t>(at - cumulative.begin()), population.items - 1);
+      const double own = std::sin(12.9898 * static_cast<double>(item + 1));  // the item's, in every sample
+      read.item.push_back(item);
+      read.place.push_back(static_cast<double>(i + 1));
+      read.length.push_back(static_cast<double>(length));
+      values.push_back(population.slope * static_cast<double>(item) / static_cast<double>(population.items) + own +
+                       of_user + normal(random));
+    }
+    read.begin.push_back(read.item.size());
+  }
+  return frequency_correlations(read, counts, {values}, {.resamples = resamples, .seed = seed}).front();
+}
+
+/// The share of samples whose interval holds the value that samples of this size have on average.
+double coverage(const Population& population, std::uint64_t samples, std::int64_t resamples) {
+  std::vector<FrequencyCorrelation> found;
+  double sum = 0;
+  for (std::uint64_t seed = 0; seed < samples; ++seed) {
+    found.push_back(sample(population, seed, resamples));
+    sum += *found.back().rho;
+  }
+  const double expected = sum / static_cast<double>(samples);
+  const auto holds = std::ranges::count_if(found, [&](const FrequencyCorrelation& one) {
+    return one.interval && one.interval->low <= expected && expected <= one.interval->high;
+  });
+  ::testing::Test::RecordProperty("expected", std::to_string(expected));
+  return static_cast<double>(holds) / static_cast<double>(samples);
+}
+
+TEST(FrequencyCoverage, OfThirtyUsersIsAtLeastThatStated) {
+  for (const double slope : {0.0, 3.0}) EXPECT_GE(coverage({30, 25, 6, slope}, 400, 99), 0.92) << slope;
+}
+
+TEST(FrequencyCoverage, OfManyUsersIsAtLeastThatStated) {
+  EXPECT_GE(coverage({1500, 900, 8, 1.0}, 100, 79), 0.92);
+}
+
+}  // namespace
+}  // namespace gainlens::analyses
