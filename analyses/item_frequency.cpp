@@ -21,7 +21,7 @@ constexpr const char* few_users = "fewer than 30 users";
 /// Below it, 1 - r^2 is rounding: one variable determines the other.
 constexpr double determined = 1e-12;
 
-/// Means of items over the positions of users, each user counted as often as it was drawn.
+/// Means of items over the positions of some users.
 struct ItemMeans {
   std::vector<std::size_t> item;              // with a position
   std::vector<double> count, place, length;   // [item of the list]
@@ -39,15 +39,22 @@ class Positions {
     }
   }
 
-  /// @param drawn  [user] how often
-  ItemMeans means(std::span<const double> drawn) const {
+  /// @param group  [user] of each
+  /// @param without  this group of users
+  ItemMeans means(std::span<const std::size_t> group, std::size_t without) const {
     const std::size_t items = counts_.size();
     std::vector<double> weight(items, 0), place(items, 0), length(items, 0);
-    for_each(drawn, [&](std::size_t i, double times) {
+    const auto for_each = [&](const auto& visit) {
+      for (std::size_t user = 0; user < read_.users(); ++user) {
+        if (group[user] == without) continue;
+        for (std::size_t i = read_.begin[user]; i < read_.begin[user + 1]; ++i) visit(i);
+      }
+    };
+    for_each([&](std::size_t i) {
       const std::size_t item = read_.item[i];
-      weight[item] += times;
-      place[item] += times * read_.place[i];
-      length[item] += times * read_.length[i];
+      weight[item] += 1;
+      place[item] += read_.place[i];
+      length[item] += read_.length[i];
     });
     ItemMeans means;
     for (std::size_t item = 0; item < items; ++item) {
@@ -59,9 +66,7 @@ class Positions {
     }
     for (const std::span<const double> values : quantities_) {
       std::vector<double> sums(items, 0);
-      for_each(drawn, [&](std::size_t i, double times) {
-        sums[read_.item[i]] += times * (values[i] - values[first_[read_.item[i]]]);
-      });
+      for_each([&](std::size_t i) { sums[read_.item[i]] += values[i] - values[first_[read_.item[i]]]; });
       std::vector<double>& found = means.quantity.emplace_back();
       for (const std::size_t item : means.item) found.push_back(values[first_[item]] + sums[item] / weight[item]);
     }
@@ -70,14 +75,6 @@ class Positions {
 
  private:
   static constexpr std::size_t no_position = std::numeric_limits<std::size_t>::max();
-
-  template <typename Visit>
-  void for_each(std::span<const double> drawn, const Visit& visit) const {
-    for (std::size_t user = 0; user < read_.users(); ++user) {
-      if (drawn[user] == 0) continue;
-      for (std::size_t i = read_.begin[user]; i < read_.begin[user + 1]; ++i) visit(i, drawn[user]);
-    }
-  }
 
   const ReadPositions& read_;
   std::span<const double> counts_;
@@ -113,7 +110,7 @@ struct RankCorrelations {
   double rho, partial;  // NaN where they do not exist
 };
 
-/// What all quantities of one draw share.
+/// What all quantities share.
 class RanksOfItems {
  public:
   explicit RanksOfItems(const ItemMeans& means) : count_(means.count), place_(means.place), length_(means.length) {
@@ -146,7 +143,7 @@ class RanksOfItems {
 
 /// Items from rare to frequent, in groups of nearly equal numbers. Items of one count stay together.
 /// @param counts  [item of the list]
-std::vector<std::vector<std::size_t>> groups_of(const std::vector<double>& counts, std::size_t bins) {
+std::vector<std::vector<std::size_t>> items_of_bins(const std::vector<double>& counts, std::size_t bins) {
   std::vector<std::size_t> order(counts.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return counts[i]; });
@@ -177,7 +174,7 @@ std::vector<FrequencyBin> bins_of(const ItemMeans& means, std::size_t quantity,
   return bins;
 }
 
-/// Means of the bins by the items that a draw has; NaN for a bin without one.
+/// Means of the bins by the items that some users have; NaN for a bin without one.
 /// @param bin_of  [item]
 std::vector<double> bin_means(const ItemMeans& means, std::size_t quantity, const std::vector<FrequencyBin>& bins,
                               const std::vector<std::size_t>& bin_of) {
@@ -192,29 +189,28 @@ std::vector<double> bin_means(const ItemMeans& means, std::size_t quantity, cons
   return sums;
 }
 
-/// The estimate with the spread of its resamples. A resample without a value makes it missing.
-/// @param least, most  bounds of the quantity
-Missing interval_of(double value, std::span<const double> resampled, std::size_t users, double least, double most) {
-  if (resampled.empty()) return Missing::none(few_users);
-  if (std::ranges::any_of(resampled, [](double x) { return std::isnan(x); }))
-    return Missing::none("it does not exist in some resamples of the users");
-  const auto ones = static_cast<double>(resampled.size());
-  const double error = std::sqrt(population_variance(resampled) * ones / (ones - 1));
+/// @param without_group  the value without each group of users. One that does not exist makes the interval missing
+/// @param least, most    bounds of the quantity
+Missing interval_of(double value, std::span<const double> without_group, double least, double most) {
+  if (without_group.empty()) return Missing::none(few_users);
+  if (std::ranges::any_of(without_group, [](double x) { return std::isnan(x); }))
+    return Missing::none("it does not exist without some of the users");
+  const double error = jackknife_error(without_group);
   if (error == 0) return Interval{value, value};
-  const Interval found = student_interval({value, error, static_cast<double>(users - 1)});
+  const Interval found = student_interval({value, error, static_cast<double>(without_group.size() - 1)});
   return Interval{std::max(found.low, least), std::min(found.high, most)};
 }
 
-Missing interval_of_rho(double value, std::span<const double> resampled, std::size_t users) {
-  return interval_of(value, resampled, users, -1, 1);
+Missing interval_of_rho(double value, std::span<const double> without_group) {
+  return interval_of(value, without_group, -1, 1);
 }
 
-/// As many users as there are, drawn with replacement: how often each.
-std::vector<double> drawn_users(const FrequencyOptions& options, std::size_t resample, std::size_t users) {
-  Random random(options.seed, resample);  // of its own, so that threads change nothing
-  std::vector<double> drawn(users, 0);
-  for (std::size_t i = 0; i < users; ++i) ++drawn[static_cast<std::size_t>(random.below(users))];
-  return drawn;
+/// [user] the group of each: groups are random, and as large as each other or smaller by one.
+std::vector<std::size_t> groups_of_users(std::size_t users, std::size_t groups, std::uint64_t seed) {
+  std::vector<std::size_t> group(users);
+  for (std::size_t user = 0; user < users; ++user) group[user] = user % groups;
+  Random(seed).shuffle(group);
+  return group;
 }
 
 void check_positions(const ReadPositions& positions, std::size_t items, const Quantities& quantities) {
@@ -232,14 +228,14 @@ void check_positions(const ReadPositions& positions, std::size_t items, const Qu
   }
 }
 
-/// The mean over seeds of each resample; empty if a seed has none.
+/// The mean over seeds of the values without each group; empty if a seed has none.
 std::vector<double> mean_of_seeds(std::span<const FrequencyCorrelation> seeds,
-                                  std::vector<double> FrequencyCorrelation::* resampled) {
-  std::vector<double> sum = seeds.front().*resampled;
+                                  std::vector<double> FrequencyCorrelation::* without_group) {
+  std::vector<double> sum = seeds.front().*without_group;
   for (const FrequencyCorrelation& seed : seeds.subspan(1)) {
-    const std::vector<double>& next = seed.*resampled;
+    const std::vector<double>& next = seed.*without_group;
     if (next.empty() || sum.empty()) return {};
-    ASSERT(next.size() == sum.size(), "seeds of {} and {} resamples", sum.size(), next.size());
+    ASSERT(next.size() == sum.size(), "seeds of {} and {} groups", sum.size(), next.size());
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += next[i];
   }
   for (double& value : sum) value /= static_cast<double>(seeds.size());
@@ -265,12 +261,14 @@ std::vector<FrequencyCorrelation> frequency_correlations(const ReadPositions& po
   check_positions(positions, counts.size(), quantities);
   const std::size_t users = positions.users();
   const Positions all(positions, counts, quantities);
-  const ItemMeans means = all.means(std::vector<double>(users, 1));
+  const std::size_t groups = users < fewest_frequency_users ? 0 : std::min(users, static_cast<std::size_t>(options.groups));
+  const std::vector<std::size_t> group = groups_of_users(users, std::max<std::size_t>(groups, 1), options.seed);
+  const ItemMeans means = all.means(group, group.size());  // without none
   const RanksOfItems ranks(means);
-  const auto groups = groups_of(means.count, static_cast<std::size_t>(options.bins));
+  const auto binned = items_of_bins(means.count, static_cast<std::size_t>(options.bins));
   std::vector<std::size_t> bin_of(counts.size(), 0);
-  for (std::size_t bin = 0; bin < groups.size(); ++bin) {
-    for (const std::size_t i : groups[bin]) bin_of[means.item[i]] = bin;
+  for (std::size_t bin = 0; bin < binned.size(); ++bin) {
+    for (const std::size_t i : binned[bin]) bin_of[means.item[i]] = bin;
   }
   std::vector<FrequencyCorrelation> results(quantities.size());
   for (std::size_t q = 0; q < quantities.size(); ++q) {
@@ -280,41 +278,39 @@ std::vector<FrequencyCorrelation> frequency_correlations(const ReadPositions& po
     result.users = users;
     result.rho = naive.spearman;
     result.naive_p = naive.spearman_naive_p;
-    result.bins = bins_of(means, q, groups);
+    result.bins = bins_of(means, q, binned);
     const double partial = naive.spearman ? ranks.of(means.quantity[q]).partial : no_value;
     result.partial = !naive.spearman     ? naive.spearman
                      : std::isnan(partial) ? Measured::none("place or length determines the quantity or the count")
                                            : Measured(partial);
   }
 
-  // [quantity][resample], then [quantity][bin][resample].
-  const auto resamples = users < fewest_frequency_users ? std::size_t{0} : static_cast<std::size_t>(options.resamples);
-  std::vector<std::vector<std::vector<double>>> of_bins(quantities.size());
+  std::vector<std::vector<std::vector<double>>> of_bins(quantities.size());  // [quantity][bin][group]
   for (std::size_t q = 0; q < quantities.size(); ++q) {
-    results[q].resampled.resize(resamples);
-    results[q].partial_resampled.resize(resamples);
-    of_bins[q].assign(groups.size(), std::vector<double>(resamples));
+    results[q].without_group.resize(groups);
+    results[q].partial_without_group.resize(groups);
+    of_bins[q].assign(binned.size(), std::vector<double>(groups));
   }
-  on_threads(resamples, options.threads, [&](std::size_t resample) {
-    const ItemMeans drawn = all.means(drawn_users(options, resample, users));
-    const RanksOfItems drawn_ranks(drawn);
+  on_threads(groups, options.threads, [&](std::size_t without) {
+    const ItemMeans rest = all.means(group, without);
+    const RanksOfItems rest_ranks(rest);
     for (std::size_t q = 0; q < quantities.size(); ++q) {
-      const RankCorrelations found = drawn_ranks.of(drawn.quantity[q]);
-      results[q].resampled[resample] = found.rho;
-      results[q].partial_resampled[resample] = found.partial;
-      const std::vector<double> in_bins = bin_means(drawn, q, results[q].bins, bin_of);
-      for (std::size_t bin = 0; bin < in_bins.size(); ++bin) of_bins[q][bin][resample] = in_bins[bin];
+      const RankCorrelations found = rest_ranks.of(rest.quantity[q]);
+      results[q].without_group[without] = found.rho;
+      results[q].partial_without_group[without] = found.partial;
+      const std::vector<double> in_bins = bin_means(rest, q, results[q].bins, bin_of);
+      for (std::size_t bin = 0; bin < in_bins.size(); ++bin) of_bins[q][bin][without] = in_bins[bin];
     }
   });
   constexpr double infinite = std::numeric_limits<double>::infinity();
   for (std::size_t q = 0; q < quantities.size(); ++q) {
     FrequencyCorrelation& result = results[q];
-    result.interval = result.rho ? interval_of_rho(*result.rho, result.resampled, users)
+    result.interval = result.rho ? interval_of_rho(*result.rho, result.without_group)
                                  : Missing::none(result.rho.reason());
-    result.partial_interval = result.partial ? interval_of_rho(*result.partial, result.partial_resampled, users)
+    result.partial_interval = result.partial ? interval_of_rho(*result.partial, result.partial_without_group)
                                              : Missing::none(result.partial.reason());
     for (std::size_t bin = 0; bin < result.bins.size(); ++bin)
-      result.bins[bin].interval = interval_of(result.bins[bin].mean, of_bins[q][bin], users, -infinite, infinite);
+      result.bins[bin].interval = interval_of(result.bins[bin].mean, of_bins[q][bin], -infinite, infinite);
   }
   return results;
 }
@@ -322,7 +318,6 @@ std::vector<FrequencyCorrelation> frequency_correlations(const ReadPositions& po
 SeedFrequency over_seeds(std::span<const FrequencyCorrelation> seeds) {
   ASSERT(!seeds.empty(), "frequency: no seed");
   SeedFrequency found;
-  const std::size_t users = seeds.front().users;
   found.rho = mean_of_all(seeds, &FrequencyCorrelation::rho);
   found.partial = mean_of_all(seeds, &FrequencyCorrelation::partial);
   found.deviation = !found.rho ? found.rho : Measured::none("one seed alone");
@@ -332,11 +327,11 @@ SeedFrequency over_seeds(std::span<const FrequencyCorrelation> seeds) {
     found.deviation = std::sqrt(squares / static_cast<double>(seeds.size() - 1));
   }
   found.interval = found.rho
-                       ? interval_of_rho(*found.rho, mean_of_seeds(seeds, &FrequencyCorrelation::resampled), users)
+                       ? interval_of_rho(*found.rho, mean_of_seeds(seeds, &FrequencyCorrelation::without_group))
                        : Missing::none(found.rho.reason());
   found.partial_interval =
       found.partial
-          ? interval_of_rho(*found.partial, mean_of_seeds(seeds, &FrequencyCorrelation::partial_resampled), users)
+          ? interval_of_rho(*found.partial, mean_of_seeds(seeds, &FrequencyCorrelation::partial_without_group))
           : Missing::none(found.partial.reason());
   return found;
 }
@@ -351,17 +346,16 @@ FrequencyDifference difference_to(std::span<const FrequencyCorrelation> model,
     return {Measured::none(reason), Missing::none(reason)};
   }
   const double value = *of_model - *of_placebo;
-  std::vector<double> differences = mean_of_seeds(model, &FrequencyCorrelation::resampled);
-  const std::vector<double> less = mean_of_seeds(placebo, &FrequencyCorrelation::resampled);
-  ASSERT(differences.size() == less.size(), "a model of {} resamples, a placebo of {}", differences.size(),
+  std::vector<double> differences = mean_of_seeds(model, &FrequencyCorrelation::without_group);
+  const std::vector<double> less = mean_of_seeds(placebo, &FrequencyCorrelation::without_group);
+  ASSERT(differences.size() == less.size(), "a model of {} groups, a placebo of {}", differences.size(),
          less.size());
   for (std::size_t i = 0; i < differences.size(); ++i) differences[i] -= less[i];
-  return {value, interval_of(value, differences, model.front().users, -2, 2)};
+  return {value, interval_of(value, differences, -2, 2)};
 }
 
 void check(const FrequencyOptions& options) {
-  CHECK(options.resamples >= 39 && options.resamples <= 100'000, "--resamples: {}; must be 39 to 100000",
-        options.resamples);
+  CHECK(options.groups >= 20 && options.groups <= 10'000, "--groups: {}; must be 20 to 10000", options.groups);
   CHECK(options.bins >= 2 && options.bins <= 1000, "--bins: {}; must be 2 to 1000", options.bins);
 }
 

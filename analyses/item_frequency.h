@@ -14,8 +14,8 @@
 namespace gainlens::analyses {
 
 struct FrequencyOptions {
-  std::int64_t resamples = 1000;  ///< of users
-  std::uint64_t seed = 0;
+  std::int64_t groups = 100;  ///< of users, at most; each is left out once for the intervals
+  std::uint64_t seed = 0;     ///< by which users are put into groups
   std::int64_t bins = 20;   ///< of items by training count, of nearly equal numbers of items; fewer if counts are equal
   std::size_t threads = 1;  ///< changes no number
 };
@@ -39,16 +39,17 @@ struct FrequencyCorrelation {
   std::size_t users = 0;                            ///< all that the positions have
   Measured rho = Measured::none("not computed");    ///< Spearman
   Measured naive_p = Measured::none("not computed");  ///< as if items were independent; those of one history are not
-  /// 95%, over users: they are drawn with replacement, each with all of its positions.
+  /// 95%, over users: the jackknife that leaves out a group of users, each with all of its positions. A bootstrap of
+  /// users is too short: the mean of an item with one position has no spread in it. (docs/analyses/k-by-frequency.md)
   Maybe<Interval> interval = Maybe<Interval>::none("not computed");
   Measured partial = Measured::none("not computed");  ///< Spearman, given the items' mean place and length of history
   Maybe<Interval> partial_interval = Maybe<Interval>::none("not computed");
-  std::vector<FrequencyBin> bins;                    ///< from rare to frequent
-  std::vector<double> resampled, partial_resampled;  ///< [resample] NaN: does not exist. Empty without an interval
+  std::vector<FrequencyBin> bins;  ///< from rare to frequent
+  std::vector<double> without_group, partial_without_group;  ///< [group] NaN: does not exist. Empty for few users
 };
 
-/// Each quantity against the counts. The resamples of all quantities, and of all calls with equal positions and
-/// options, are of the same users.
+/// Each quantity against the counts. The groups of users are the same for all quantities, and in all calls with equal
+/// positions and options.
 /// @param counts      [item] training counts
 /// @param quantities  [quantity][position], finite
 /// @throws InvalidArgument  as check(); a position of no item, a value that is not finite
@@ -68,7 +69,7 @@ struct SeedFrequency {
 /// @param seeds  at least one, of one call of frequency_correlations(). What one seed lacks is missing
 SeedFrequency over_seeds(std::span<const FrequencyCorrelation> seeds);
 
-/// rho of a model less that of its placebo, both means over seeds. The users of a resample are those of both.
+/// rho of a model less that of its placebo, both means over seeds. A group of users is left out of both together.
 struct FrequencyDifference {
   Measured value = Measured::none("not computed");
   Maybe<Interval> interval = Maybe<Interval>::none("not computed");
@@ -77,7 +78,7 @@ struct FrequencyDifference {
 FrequencyDifference difference_to(std::span<const FrequencyCorrelation> model,
                                   std::span<const FrequencyCorrelation> placebo);
 
-/// @throws InvalidArgument  fewer than 39 resamples or more than 100,000; fewer than 2 bins or more than 1,000
+/// @throws InvalidArgument  fewer than 20 groups or more than 10,000; fewer than 2 bins or more than 1,000
 void check(const FrequencyOptions& options);
 
 }  // namespace gainlens::analyses

@@ -59,6 +59,8 @@ constexpr std::array all_subcommands = {
     Subcommand{"train", "Train a model from scratch"},
     Subcommand{"evaluate", "Measure how well a model predicts"},
     Subcommand{"compare", "Compare the arms of recommender runs, paired by seed, with tests that count users too"},
+    Subcommand{"k-by-frequency",
+               "Does the filter of a recommender treat rare items otherwise than frequent ones? Correlate K with counts"},
     Subcommand{"estimators", "Compare every estimator of the variance of an estimate with the truth, by simulation"},
 };
 
@@ -111,7 +113,7 @@ void describe_application(CLI::App& app, GlobalOptions& global, const std::funct
       ->capture_default_str();
   app.add_option("--seed", global.seed,
                  "Seed of all random numbers: the permutations of report and sink-vs-k, the weights and data order of "
-                 "train, the draws of estimators")
+                 "train, the draws of estimators, the groups of k-by-frequency")
       ->check(is_seed, "UINT64")
       ->capture_default_str();
   app.add_flag("--quiet", global.quiet, "Print no progress to stderr");

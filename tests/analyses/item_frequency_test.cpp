@@ -31,7 +31,7 @@ ReadPositions positions_of(const std::vector<std::vector<std::size_t>>& users) {
 }
 
 FrequencyCorrelation one(const ReadPositions& read, const std::vector<double>& counts,
-                         const std::vector<double>& values, FrequencyOptions options = {.resamples = 100}) {
+                         const std::vector<double>& values, FrequencyOptions options = {}) {
   return frequency_correlations(read, counts, {values}, options).front();
 }
 
@@ -124,24 +124,43 @@ TEST(ItemFrequency, IsTheCorrelationOfItemMeans) {
   EXPECT_LE(found.interval->high, 1);
 }
 
-TEST(ItemFrequency, ResamplesAreThoseOfRepeatedUsers) {
-  // Of two users one is drawn twice or both once: a resample has one of three values.
-  std::vector<std::vector<std::size_t>> users(30, {0, 1, 2});
-  users[0] = {2, 1, 0, 3};
-  const ReadPositions read = positions_of(users);
-  std::vector<double> values(read.item.size(), 0.5);
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(read.item[i] == 1);
-  const FrequencyCorrelation found = one(read, {1, 2, 3, 4}, values);
-  // Without the first user item 3 has no position: ranks of 0 1 0 against 1 2 3 give 0; with it 0 1 0 0 against 1 2 3 4
-  // gives (1 - 2.5)(3.. ) = -0.258.
-  const double with = pearson(counted_ranks({0, 1, 0, 0}), {1, 2, 3, 4});
-  EXPECT_NEAR(*found.rho, with, 1e-12);
-  std::size_t without_it = 0;
-  for (const double rho : found.resampled) {
-    EXPECT_TRUE(std::abs(rho) < 1e-12 || std::abs(rho - with) < 1e-12) << rho;
-    without_it += std::abs(rho) < 1e-12;
+TEST(ItemFrequency, TheIntervalIsTheJackknifeOverUsers) {
+  const std::size_t users = 34;
+  const ReadPositions read = some_users(users);
+  const std::vector<double> values = some_values(read.item.size());
+  const FrequencyCorrelation found = one(read, some_counts, values);  // fewer users than groups: each is left out
+  ASSERT_EQ(found.without_group.size(), users);
+  std::vector<double> rhos, partials;
+  for (std::size_t user = 0; user < users; ++user) {
+    ReadPositions rest;
+    std::vector<double> rest_values;
+    for (std::size_t other = 0; other < users; ++other) {
+      if (other == user) continue;
+      for (std::size_t i = read.begin[other]; i < read.begin[other + 1]; ++i) {
+        rest.item.push_back(read.item[i]);
+        rest.place.push_back(read.place[i]);
+        rest.length.push_back(read.length[i]);
+        rest_values.push_back(values[i]);
+      }
+      rest.begin.push_back(rest.item.size());
+    }
+    const FrequencyCorrelation without = one(rest, some_counts, rest_values);
+    rhos.push_back(*without.rho);
+    partials.push_back(*without.partial);
   }
-  EXPECT_NEAR(static_cast<double>(without_it), 100 * std::pow(29.0 / 30, 30), 20);
+  std::vector<double> sorted = found.without_group;
+  std::ranges::sort(sorted);
+  std::vector<double> expected = rhos;
+  std::ranges::sort(expected);
+  for (std::size_t i = 0; i < users; ++i) EXPECT_NEAR(sorted[i], expected[i], 1e-12);
+  const auto half_width = [&](const std::vector<double>& x) {
+    double mean = 0, squares = 0;
+    for (const double value : x) mean += value / static_cast<double>(users);
+    for (const double value : x) squares += (value - mean) * (value - mean);
+    return 2.0345153 * std::sqrt(squares * static_cast<double>(users - 1) / static_cast<double>(users));  // t, 33 degrees
+  };
+  EXPECT_NEAR(found.interval->high - *found.rho, half_width(rhos), 1e-6);
+  EXPECT_NEAR(found.partial_interval->low, std::max(-1.0, *found.partial - half_width(partials)), 1e-6);
 }
 
 TEST(ItemFrequency, EqualValuesHaveEqualMeans) {
@@ -188,7 +207,7 @@ TEST(ItemFrequency, FewUsersGetNoInterval) {
     const ReadPositions read = some_users(users);
     const FrequencyCorrelation found = one(read, some_counts, some_values(read.item.size()));
     EXPECT_EQ(found.interval.reason(), "fewer than 30 users");
-    EXPECT_TRUE(found.resampled.empty());
+    EXPECT_TRUE(found.without_group.empty());
     EXPECT_EQ(found.bins.front().interval.reason(), "fewer than 30 users");
   }
   EXPECT_TRUE(one(some_users(30), some_counts, some_values(some_users(30).item.size())).interval);
@@ -204,7 +223,7 @@ TEST(ItemFrequency, BinsKeepEqualCountsTogether) {
     counts.push_back(i < 60 ? 1 : static_cast<double>(i));
   }
   const ReadPositions read = positions_of(users);
-  const FrequencyCorrelation found = one(read, counts, counts, {.resamples = 39, .bins = 5});
+  const FrequencyCorrelation found = one(read, counts, counts, {.bins = 5});
   ASSERT_EQ(found.bins.size(), 5u);
   EXPECT_EQ(found.bins[0].items, 60u);
   EXPECT_EQ(found.bins[0].mean, 1);
@@ -221,18 +240,19 @@ TEST(ItemFrequency, BinsKeepEqualCountsTogether) {
 TEST(ItemFrequency, NeitherThreadsNorCompanyChangeANumber) {
   const ReadPositions read = some_users(60);
   const std::vector<double> first = some_values(read.item.size()), second = some_values(read.item.size(), 9);
-  const auto both = frequency_correlations(read, some_counts, {first, second}, {.resamples = 100, .threads = 3});
-  const FrequencyCorrelation alone = one(read, some_counts, second);
-  EXPECT_EQ(both[1].resampled, alone.resampled);
-  EXPECT_EQ(both[1].partial_resampled, alone.partial_resampled);
+  const auto both = frequency_correlations(read, some_counts, {first, second}, {.groups = 25, .threads = 3});
+  const FrequencyCorrelation alone = one(read, some_counts, second, {.groups = 25});
+  EXPECT_EQ(alone.without_group.size(), 25u);
+  EXPECT_EQ(both[1].without_group, alone.without_group);
+  EXPECT_EQ(both[1].partial_without_group, alone.partial_without_group);
   EXPECT_EQ(both[1].bins.front().interval->low, alone.bins.front().interval->low);
-  EXPECT_NE(one(read, some_counts, second, {.resamples = 100, .seed = 1}).resampled, alone.resampled);
+  EXPECT_NE(one(read, some_counts, second, {.groups = 25, .seed = 1}).without_group, alone.without_group);
 }
 
-TEST(ItemFrequency, SeedsAreAveragedResampleByResample) {
+TEST(ItemFrequency, SeedsAreAveragedGroupByGroup) {
   const ReadPositions read = some_users(60);
   const std::vector<double> first = some_values(read.item.size()), second = some_values(read.item.size(), 9);
-  const auto seeds = frequency_correlations(read, some_counts, {first, second}, {.resamples = 100});
+  const auto seeds = frequency_correlations(read, some_counts, {first, second}, {});
   const SeedFrequency mean = over_seeds(seeds);
   EXPECT_NEAR(*mean.rho, (*seeds[0].rho + *seeds[1].rho) / 2, 1e-15);
   EXPECT_NEAR(*mean.deviation, std::abs(*seeds[0].rho - *seeds[1].rho) / std::sqrt(2.0), 1e-14);
@@ -246,7 +266,7 @@ TEST(ItemFrequency, SeedsAreAveragedResampleByResample) {
 TEST(ItemFrequency, AModelIsComparedWithItsPlacebo) {
   const ReadPositions read = some_users(60);
   const std::vector<double> first = some_values(read.item.size()), second = some_values(read.item.size(), 9);
-  const auto found = frequency_correlations(read, some_counts, {first, second}, {.resamples = 200});
+  const auto found = frequency_correlations(read, some_counts, {first, second}, {});
   const std::span<const FrequencyCorrelation> all(found);
   const FrequencyDifference same = difference_to(all.first(1), all.first(1));
   EXPECT_EQ(*same.value, 0);
@@ -266,7 +286,7 @@ TEST(ItemFrequency, WrongRequestsAreRefused) {
                            const std::vector<double>& of, const FrequencyOptions& options) {
     return refusal_of([&] { one(given, counts, of, options); });
   };
-  EXPECT_THAT(refusal(read, some_counts, values, {.resamples = 38}), HasSubstr("--resamples: 38; must be 39 to"));
+  EXPECT_THAT(refusal(read, some_counts, values, {.groups = 19}), HasSubstr("--groups: 19; must be 20 to"));
   EXPECT_THAT(refusal(read, some_counts, values, {.bins = 1}), HasSubstr("--bins: 1; must be 2 to 1000"));
   EXPECT_THAT(refusal(read, {1, 2}, values, {}), HasSubstr("has no training count"));
   std::vector<double> broken = values;

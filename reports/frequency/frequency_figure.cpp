@@ -1,0 +1,88 @@
+#include "reports/figures/figure_parts.h"
+#include "reports/figures/palette.h"
+#include "reports/figures/plot_script.h"
+#include "reports/frequency/frequency_report.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace gainlens::reports {
+namespace {
+
+using analyses::FrequencyBin;
+using analyses::FrequencyQuantity;
+using analyses::FrequencyReading;
+
+/// Where items stand that are in no training item: a logarithmic axis has no 0.
+constexpr double least_count = 0.5;
+
+/// count, mean, ends of the interval
+Rows rows_of(const FrequencyQuantity& quantity) {
+  Rows rows;
+  for (const FrequencyBin& bin : quantity.bins) {
+    constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
+    rows.push_back({std::max(bin.mean_count, least_count), bin.mean, bin.interval ? bin.interval->low : no_value,
+                    bin.interval ? bin.interval->high : no_value});
+  }
+  return rows;
+}
+
+void draw_panel(PlotScript& script, std::span<const ReadFrequency> arms, std::size_t layer,
+                FrequencyQuantity FrequencyReading::Layer::* which, std::string_view name) {
+  std::string plot;
+  for (std::size_t arm = 0; arm < arms.size(); ++arm) {
+    if (layer >= arms[arm].reading->layers.size()) continue;
+    const RunStyle& style = run_style(arm);
+    const Rows rows = rows_of(arms[arm].reading->layers[layer].*which);
+    const std::string block = fmt::format("{}_{}_{}", name, layer, arm);
+    script.data(block, rows);
+    if (any_finite(rows, 2))
+      plot += fmt::format("${} using 1:3:(0):($4-$3) with vectors nohead linewidth 1.0 linecolor rgb '{}' notitle, ",
+                          block, style.colour);
+    plot += fmt::format(
+        "${} using 1:2 with linespoints pointtype {} pointsize 0.4 linewidth 1.2 dashtype {} linecolor rgb '{}' "
+        "notitle, ",
+        block, style.marker, style.dash, style.colour);
+  }
+  plot.resize(plot.size() - 2);
+  script.line("plot {}", plot);
+}
+
+}  // namespace
+
+analyses::Maybe<Figure> frequency_figure(std::span<const ReadFrequency> arms) {
+  using Missing = analyses::Maybe<Figure>;
+  if (arms.size() > most_runs)
+    return Missing::none(fmt::format("{} arms; {} can be told apart in one figure", arms.size(), most_runs));
+  std::size_t layers = 0;
+  std::vector<std::string> labels;
+  for (const ReadFrequency& arm : arms) {
+    layers = std::max(layers, arm.reading->layers.size());
+    labels.push_back(arm.label());
+  }
+  if (2 * layers > most_panels)
+    return Missing::none(fmt::format("{} layers; {} panels fit one figure", layers, most_panels));
+  const std::vector<LegendEntry> legend = arms.size() > 1 ? name_runs(labels) : std::vector<LegendEntry>();
+  PanelGrid grid{page_width, 0.3 + 1.75 * static_cast<double>(layers) + legend_height(legend, page_width)};
+  grid.rows = static_cast<int>(layers);
+  grid.columns = 2;
+  grid.left = 0.6;
+  grid.across = 0.7;
+  grid.bottom = 0.42 + legend_height(legend, page_width);
+  PlotScript script;
+  start_panels(script, grid);
+  script.line("set logscale x").line("set xlabel 'training count of the items' offset 0,0.5");
+  for (std::size_t layer = 0; layer < layers; ++layer) {
+    script.panel(2 * layer, fmt::format("layer {}: gain K", layer));
+    if (layer == 0) draw_legend(script, legend, grid.width, grid.height);
+    draw_panel(script, arms, layer, &FrequencyReading::Layer::gain, "gain");
+    script.panel(2 * layer + 1, fmt::format("layer {}: prior precision λ", layer));
+    draw_panel(script, arms, layer, &FrequencyReading::Layer::precision, "precision");
+  }
+  script.line("unset multiplot");
+  return Figure{"k-by-frequency", grid.width, grid.height, script.text()};
+}
+
+}  // namespace gainlens::reports

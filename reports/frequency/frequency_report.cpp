@@ -1,0 +1,92 @@
+#include "reports/frequency/frequency_report.h"
+
+#include "core/counted.h"
+#include "reports/page/typography.h"
+#include "reports/section.h"
+#include "reports/terminal/frequency_terminal.h"
+
+#include <fmt/ranges.h>
+
+#include <vector>
+
+namespace gainlens::reports {
+namespace {
+
+using analyses::FrequencyBin;
+using analyses::FrequencyQuantity;
+using analyses::FrequencyReading;
+using Arms = std::span<const ReadFrequency>;
+
+Caption caption_of(const FrequencyReading& reading) {
+  return {fmt::format("Items in groups of similar training count, from rare to frequent; the mean of the items' means, "
+                      "and of {}. Bars are 95% intervals over users. Items that no user has in training stand at 0.5.",
+                      counted(reading.seeds.size(), "seed")),
+          "It shows whether the filter treats rare items otherwise than frequent ones.",
+          "Frequency is an input of the filter, through tau_base: a trend alone does not show that it was learned."};
+}
+
+std::vector<Block> blocks(Arms arms) {
+  std::vector<Block> all = {CaptionedFigure{"k-by-frequency", "K and λ by item frequency",
+                                            caption_of(*arms.front().reading), frequency_figure(arms)}};
+  for (const ReadFrequency& arm : arms)
+    all.push_back(Html{fmt::format("<pre>{}</pre>\n", escape_html(print_frequency(*arm.reading)))});
+  return all;
+}
+
+void add_json(const ReadFrequency& arm, OrderedJson& summary) {
+  summary["k_by_frequency"] = analyses::to_json(*arm.reading);
+}
+
+void add_rows(CsvTable& table, std::size_t layer, const char* name, const FrequencyQuantity& quantity) {
+  for (std::size_t i = 0; i < quantity.bins.size(); ++i) {
+    const FrequencyBin& bin = quantity.bins[i];
+    table.rows.push_back({cell(layer), std::string(name), cell(i + 1), cell(bin.items), bin.fewest, bin.most,
+                          bin.mean_count, bin.mean});
+    append(table.rows.back(), bin.interval);
+  }
+}
+
+std::vector<CsvTable> tables(const ReadFrequency& arm) {
+  CsvTable table{
+      "k-by-frequency",
+      {"layer", "quantity", "bin", "items", "fewest", "most", "mean_count", "mean", "low", "high"},
+      {}};
+  for (std::size_t layer = 0; layer < arm.reading->layers.size(); ++layer) {
+    add_rows(table, layer, "gain", arm.reading->layers[layer].gain);
+    add_rows(table, layer, "precision", arm.reading->layers[layer].precision);
+  }
+  return {table};
+}
+
+std::vector<std::string> files() {
+  return {"k-by-frequency"};
+}
+
+const Section<ReadFrequency>& frequency_section() {
+  static const Section<ReadFrequency> section = {.name = "frequency",
+                                                 .title = "K by item frequency",
+                                                 .question = "Does the filter treat rare items otherwise?",
+                                                 .files = files,
+                                                 .keys = {"k_by_frequency"},
+                                                 .blocks = blocks,
+                                                 .add_json = add_json,
+                                                 .tables = tables};
+  return section;
+}
+
+}  // namespace
+
+WrittenReport write_frequency_report(std::span<const FrequencyReading> readings, const std::filesystem::path& out) {
+  std::vector<ReadFrequency> arms;
+  for (const FrequencyReading& reading : readings) arms.push_back({&reading});
+  const Section<ReadFrequency>* const sections[] = {&frequency_section()};
+  MadeReport report = make_report<ReadFrequency>(sections, arms);
+  report.title = "gainlens k-by-frequency";
+  report.header =
+      "<header>\n<h1>Does the filter treat rare items otherwise than frequent ones?</h1>\n<p class=\"lead\">K and the "
+      "prior precision λ of every layer at the positions that a ranking reads, by the training count of their "
+      "item.</p>\n</header>\n";
+  return write_files(report, out);
+}
+
+}  // namespace gainlens::reports

@@ -1,0 +1,120 @@
+#include "reports/terminal/frequency_terminal.h"
+
+#include "core/counted.h"
+#include "core/terminal_text.h"
+#include "reports/words/numbers.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace gainlens::reports {
+namespace {
+
+using analyses::FrequencyCorrelation;
+using analyses::FrequencyQuantity;
+using analyses::FrequencyReading;
+using analyses::Interval;
+using analyses::Maybe;
+
+std::string signed_interval(const Maybe<Interval>& interval) {
+  return interval ? fmt::format("[{:+.3f}, {:+.3f}]", interval->low, interval->high) : "–";
+}
+
+std::string with_signed_interval(const analyses::Measured& value, const Maybe<Interval>& interval) {
+  return value ? fmt::format("{:+.3f} {}", *value, signed_interval(interval)) : "–";
+}
+
+/// Of several seeds the largest.
+std::string naive_p(const FrequencyQuantity& quantity) {
+  double most = 0;
+  for (const FrequencyCorrelation& seed : quantity.seeds) {
+    if (!seed.naive_p) return "–";
+    most = std::max(most, *seed.naive_p);
+  }
+  return shown_p(most);
+}
+
+std::string row(std::size_t layer, std::string_view name, const FrequencyQuantity& quantity, const std::string& paper) {
+  return fmt::format("{:<6} {:<7} {:<24} {:<8} {:<24} {:<8} {}\n", layer, name,
+                     with_signed_interval(quantity.mean.rho, quantity.mean.interval),
+                     quantity.mean.deviation ? fmt::format("{:.3f}", *quantity.mean.deviation) : "–",
+                     with_signed_interval(quantity.mean.partial, quantity.mean.partial_interval), naive_p(quantity),
+                     paper);
+}
+
+std::string placebo_row(std::size_t layer, std::string_view name, const FrequencyQuantity& quantity) {
+  return fmt::format("{:<6} {:<7} {:<24} {}\n", layer, name,
+                     with_signed_interval(quantity.placebo->rho, quantity.placebo->interval),
+                     with_signed_interval(quantity.to_placebo->value, quantity.to_placebo->interval));
+}
+
+/// The mean over items of the rarest and of the most frequent ones.
+std::string ends_of(const FrequencyQuantity& quantity) {
+  if (quantity.bins.size() < 2) return {};
+  return fmt::format(" (rarest items {}, most frequent {})", shown(quantity.bins.front().mean),
+                     shown(quantity.bins.back().mean));
+}
+
+/// What the interval says, in a sentence; and why something is missing.
+std::string in_words(std::size_t layer, std::string_view name, const FrequencyQuantity& quantity) {
+  const std::string subject = fmt::format("layer {}, {}: ", layer, name);
+  if (!quantity.mean.rho) return fmt::format("  {}no rho: {}\n", subject, quantity.mean.rho.reason());
+  const auto& judged = quantity.to_placebo ? quantity.to_placebo->interval : quantity.mean.interval;
+  if (!judged) return fmt::format("  {}no interval: {}\n", subject, judged.reason());
+  const std::string over = quantity.to_placebo ? " than in the placebo" : "";
+  if (judged->low > 0)
+    return fmt::format("  {}{}{}{}\n", subject, over.empty() ? "rises with frequency" : "rises more with frequency", over,
+                       ends_of(quantity));
+  if (judged->high < 0)
+    return fmt::format("  {}{}{}{}\n", subject, over.empty() ? "falls with frequency" : "rises less with frequency", over,
+                       ends_of(quantity));
+  return fmt::format("  {}{}{}\n", subject,
+                     over.empty() ? "no trend with frequency is shown" : "no difference to the placebo is shown",
+                     ends_of(quantity));
+}
+
+}  // namespace
+
+std::string print_frequency(const FrequencyReading& reading) {
+  std::string text = fmt::format(
+      "arm {}, {} {}: {}, {}\n{} of {} have a position in the test inputs\n\n", terminal_line(reading.arm),
+      reading.seeds.size() == 1 ? "seed" : "seeds", fmt::join(reading.seeds, ", "), counted(reading.users, "user"),
+      counted(reading.positions, "position"), reading.items, counted(reading.items_of_catalogue, "item"));
+  text += fmt::format("{:<6} {:<7} {:<24} {:<8} {:<24} {:<8} {}\n", "layer", "of", "rho [95%]", "seeds' sd",
+                      "partial rho [95%]", "naive p", "paper's rho");
+  for (std::size_t layer = 0; layer < reading.layers.size(); ++layer) {
+    const bool last = layer + 1 == reading.layers.size();
+    const auto paper = [&](double rho) { return last ? fmt::format("{:+.3f}", rho) : std::string(); };
+    text += row(layer, "K", reading.layers[layer].gain, paper(analyses::paper_frequency.gain));
+    text += row(layer, "lambda", reading.layers[layer].precision, paper(analyses::paper_frequency.precision));
+  }
+  if (!reading.placebo.empty()) {
+    text += fmt::format("\nplacebo {}\n{:<6} {:<7} {:<24} {}\n", terminal_line(reading.placebo), "layer", "of",
+                        "rho [95%]", "rho less that of the placebo [95%]");
+    for (std::size_t layer = 0; layer < reading.layers.size(); ++layer) {
+      text += placebo_row(layer, "K", reading.layers[layer].gain);
+      text += placebo_row(layer, "lambda", reading.layers[layer].precision);
+    }
+  }
+  text += "\n";
+  for (std::size_t layer = 0; layer < reading.layers.size(); ++layer) {
+    text += in_words(layer, "K", reading.layers[layer].gain);
+    text += in_words(layer, "lambda", reading.layers[layer].precision);
+  }
+  text += fmt::format(
+      "\nrho: Spearman over items, an item's mean over its positions against its training count; mean over seeds\n"
+      "95%: over users, with these models (jackknife). partial: given the items' mean place and length of history\n"
+      "naive p: as if items were independent, which those of one history are not; the largest of the seeds\n"
+      "paper: {}; layers count from 0 here\n",
+      analyses::paper_frequency.where);
+  if (reading.placebo.empty())
+    text +=
+        "Frequency is an input of the filter, through tau_base: a trend alone does not show that it was learned. Set a\n"
+        "placebo beside it (--placebo): docs/analyses/k-by-frequency.md\n";
+  return text;
+}
+
+}  // namespace gainlens::reports

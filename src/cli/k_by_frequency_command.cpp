@@ -1,0 +1,253 @@
+#include "cli/commands.h"
+
+#include "analyses/frequency_reading.h"
+#include "cli/given_run.h"
+#include "cli/interaction_options.h"
+#include "cli/name_list.h"
+#include "core/check.h"
+#include "core/console.h"
+#include "core/json.h"
+#include "core/nearest.h"
+#include "core/progress.h"
+#include "data/leave_one_out.h"
+#include "recommend/filtered_positions.h"
+#include "recommend/recommender_checkpoint.h"
+#include "reports/frequency/frequency_report.h"
+#include "reports/terminal/frequency_terminal.h"
+
+#include <ATen/Parallel.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gainlens::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct FrequencyArguments {
+  std::string run;
+  InteractionArguments data;
+  std::vector<std::string> arms;  // none: every arm with a gain
+  std::string placebo;            // "FOLDER" or "FOLDER:ARM"
+  analyses::FrequencyOptions options;
+  std::string out;
+};
+
+/// A run folder with the checkpoints of its trainings.
+struct OpenedRun {
+  fs::path folder;
+  std::shared_ptr<const runfile::RecommendRun> run;
+
+  std::string shown() const { return printable(folder.string()); }
+};
+
+/// @param what  where the folder was given, for messages
+OpenedRun open_run(const fs::path& path, const std::string& what) {
+  CHECK(fs::exists(path), "{}{}: no such folder", what, printable(path.string()));
+  CHECK(fs::is_directory(path),
+        "{}{}: is a file; give the folder of the run, in which the models are: DIR of gainlens train recommend --out DIR",
+        what, printable(path.string()));
+  return {path, given_recommend_run(path)};
+}
+
+/// The arm of a label, which a variant may follow: "bft" of "bft/wide".
+std::string arm_of(const std::string& label) {
+  return label.substr(0, label.find('/'));
+}
+
+bool has_gain(const std::string& label) {
+  const recommend::ArmParts* const parts = recommend::find_arm(arm_of(label));
+  return parts != nullptr && parts->factor == recommend::AttentionFactor::kalman_gain;
+}
+
+std::vector<std::string> arms_with_gain(const OpenedRun& opened) {
+  std::vector<std::string> found;
+  std::ranges::copy_if(opened.run->arms, std::back_inserter(found), has_gain);
+  CHECK(!found.empty(), "{}: has no filter: {} {}; train one with --arm bft", opened.shown(),
+        opened.run->arms.size() == 1 ? "arm" : "arms", printable(fmt::format("{}", fmt::join(opened.run->arms, ", ")), 200));
+  return found;
+}
+
+void check_arm(const OpenedRun& opened, const std::string& arm) {
+  CHECK(std::ranges::count(opened.run->arms, arm) == 1, "{}: has no arm '{}', but {}{}", opened.shown(),
+        printable(arm, 60), fmt::join(opened.run->arms, ", "), did_you_mean(arm, opened.run->arms));
+  CHECK(has_gain(arm), "{}: has no filter: arm {}; train one with --arm bft", opened.shown(), printable(arm, 60));
+}
+
+std::vector<std::uint64_t> finished_seeds(const OpenedRun& opened, const std::string& arm) {
+  const auto place = static_cast<std::size_t>(std::ranges::find(opened.run->arms, arm) - opened.run->arms.begin());
+  std::vector<std::uint64_t> found;
+  for (std::size_t seed = 0; seed < opened.run->seeds.size(); ++seed) {
+    if (opened.run->result(place, seed)) found.push_back(opened.run->seeds[seed]);
+  }
+  return found;
+}
+
+/// Refuses data whose split is not that of the run.
+void check_data(const OpenedRun& opened, const data::LeaveOneOut& split, const InteractionArguments& data) {
+  CHECK(opened.run->split() == split.checksum(),
+        "{}: is split otherwise than the data that {} was trained on; give the same file, with the same --ties and "
+        "--min-item-count",
+        printable(data.path), opened.shown());
+}
+
+analyses::FilteredArm read_arm(const OpenedRun& opened, const std::string& arm, const std::vector<std::uint64_t>& seeds,
+                               const data::LeaveOneOut& split, const std::string& data, Progress& progress) {
+  analyses::FilteredArm found{arm, seeds, {}};
+  for (const std::uint64_t seed : seeds) {
+    const fs::path folder = opened.folder / arm / fmt::format("seed-{}", seed);
+    const recommend::RecommenderCheckpoint checkpoint = recommend::open_recommender(folder);
+    recommend::check_catalogue(checkpoint, split.interactions(), data);
+    const std::string where = printable(folder.string());
+    found.models.push_back(recommend::filtered_positions(*checkpoint.model, split, data::HeldOut::test, where));
+    if (found.models.back().share < 1)
+      print_notice("gainlens: {}: its filter is in force at {:.0f}%: the best epoch lies in the warm-up\n", where,
+                   100 * found.models.back().share);
+    progress.advance(1, static_cast<double>(found.models.back().read.item.size()), fmt::format("{} seed {}", arm, seed));
+  }
+  return found;
+}
+
+/// The run and the arm that --placebo names, beside an arm with these seeds.
+struct Placebo {
+  OpenedRun opened;
+  std::string arm;
+};
+
+/// A folder that exists may have a colon in its name.
+std::pair<std::string, std::string> folder_and_arm(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos || fs::exists(text)) return {text, ""};
+  return {text.substr(0, colon), text.substr(colon + 1)};
+}
+
+OpenedRun open_placebo(const FrequencyArguments& arguments, const data::LeaveOneOut& split) {
+  OpenedRun opened = open_run(folder_and_arm(arguments.placebo).first, "--placebo: ");
+  CHECK(opened.run->split() == split.checksum(), "--placebo: {} was trained on other data, or on another split of it",
+        opened.shown());
+  return opened;
+}
+
+/// The arm that is named; else the one with the same name; else the only one with a gain.
+std::string placebo_arm(const OpenedRun& opened, const std::string& wanted, const std::string& arm) {
+  if (!wanted.empty()) {
+    check_arm(opened, wanted);
+    return wanted;
+  }
+  const std::vector<std::string> found = arms_with_gain(opened);
+  if (std::ranges::count(found, arm) > 0) return arm;
+  CHECK(found.size() == 1, "--placebo: {} has the arms {}; name one: --placebo {}:{}", opened.shown(),
+        fmt::join(found, ", "), opened.shown(), found.front());
+  return found.front();
+}
+
+void check_seeds_of_placebo(const OpenedRun& opened, const std::string& arm, const std::vector<std::uint64_t>& seeds) {
+  const std::vector<std::uint64_t> finished = finished_seeds(opened, arm);
+  std::vector<std::uint64_t> missing;
+  std::ranges::copy_if(seeds, std::back_inserter(missing),
+                       [&](std::uint64_t seed) { return std::ranges::count(finished, seed) == 0; });
+  CHECK(missing.empty(), "--placebo: {}, arm {}, lacks {} {}; train it with the seeds of the model", opened.shown(),
+        printable(arm, 60), missing.size() == 1 ? "seed" : "seeds", fmt::join(missing, ", "));
+}
+
+void write_report(const std::vector<analyses::FrequencyReading>& readings, const fs::path& out) {
+  const reports::WrittenReport written = reports::write_frequency_report(readings, out);
+  for (const std::string& reason : written.left_out) print_notice("gainlens: left out: {}\n", reason);
+  print_notice("{}\n", printable((out / "report.html").string()));
+  if (!written.failed.empty())
+    throw_run_failed("k-by-frequency: {} could not be made",
+                     printable(fmt::format("{}", fmt::join(written.failed, "; ")), 600));
+}
+
+void read_frequencies(FrequencyArguments arguments, const GlobalOptions& global) {
+  arguments.options.seed = global.seed;
+  arguments.options.threads = static_cast<std::size_t>(std::max(at::get_num_threads(), 1));
+  check(arguments.options);
+  if (!arguments.out.empty()) check_holds_no_run(arguments.out);
+  const OpenedRun opened = open_run(arguments.run, "");
+  for (const std::string& arm : arguments.arms) check_arm(opened, arm);
+  const std::vector<std::string> arms = arguments.arms.empty() ? arms_with_gain(opened) : arguments.arms;
+  for (const std::string& arm : arms)
+    CHECK(!finished_seeds(opened, arm).empty(), "{}: no seed of arm {} is finished", opened.shown(), printable(arm, 60));
+  const data::LeaveOneOut split(arguments.data.read());
+  check_data(opened, split, arguments.data);
+  std::vector<Placebo> placebos;
+  if (!arguments.placebo.empty()) {
+    const OpenedRun placebo = open_placebo(arguments, split);
+    for (const std::string& arm : arms) {
+      const std::string other = placebo_arm(placebo, folder_and_arm(arguments.placebo).second, arm);
+      CHECK(!fs::equivalent(placebo.folder, opened.folder) || other != arm, "--placebo: is arm {} of {} itself",
+            printable(arm, 60), opened.shown());
+      check_seeds_of_placebo(placebo, other, finished_seeds(opened, arm));
+      placebos.push_back({placebo, other});
+    }
+  }
+
+  double models = 0;
+  for (const std::string& arm : arms)
+    models += static_cast<double>(finished_seeds(opened, arm).size()) * (placebos.empty() ? 1 : 2);
+  Progress progress("k-by-frequency", models, "positions", global.quiet);
+  const std::vector<double> counts(split.training_counts().begin() + 1, split.training_counts().end());
+  std::vector<analyses::FrequencyReading> readings;
+  for (std::size_t i = 0; i < arms.size(); ++i) {
+    const std::vector<std::uint64_t> seeds = finished_seeds(opened, arms[i]);
+    const std::string data = printable(arguments.data.path);
+    const analyses::FilteredArm arm = read_arm(opened, arms[i], seeds, split, data, progress);
+    if (placebos.empty()) {
+      readings.push_back(analyses::frequency_reading(arm, nullptr, counts, arguments.options));
+      continue;
+    }
+    analyses::FilteredArm placebo = read_arm(placebos[i].opened, placebos[i].arm, seeds, split, data, progress);
+    placebo.name = fmt::format("{}, arm {}", placebos[i].opened.shown(), placebos[i].arm);
+    readings.push_back(analyses::frequency_reading(arm, &placebo, counts, arguments.options));
+  }
+  progress.finish();
+  if (!arguments.out.empty()) write_report(readings, arguments.out);
+  if (global.json) {
+    OrderedJson json = {{"arms", OrderedJson::array()}};
+    for (const analyses::FrequencyReading& reading : readings) json["arms"].push_back(analyses::to_json(reading));
+    print_result("{}\n", json_text(json, 2));
+    return;
+  }
+  for (std::size_t i = 0; i < readings.size(); ++i)
+    print_result("{}{}", i > 0 ? "\n" : "", reports::print_frequency(readings[i]));
+}
+
+}  // namespace
+
+void add_k_by_frequency(CLI::App& app, const GlobalOptions& global, Action& action) {
+  CLI::App* command = add_subcommand(
+      app, subcommand_named("k-by-frequency"), "gainlens k-by-frequency RUN --data ratings.dat",
+      "The models of a run that train recommend made read the test inputs. K and the prior precision lambda of each\n"
+      "layer, means over the dimensions, are averaged over the positions of each item, and correlated with the\n"
+      "item's training count. docs/analyses/k-by-frequency.md says what this can show and what it cannot.");
+  auto arguments = std::make_shared<FrequencyArguments>();
+  command->add_option("run", arguments->run, "Folder of a run with --arm bft")->required();
+  add_interaction_options(*command, arguments->data);
+  add_name_list(*command, "--arm", arguments->arms,
+                "Arms, separated by commas (default: every arm whose gain follows from precisions)");
+  command->add_option("--placebo", arguments->placebo,
+                      "Folder of another run of the same data with the same seeds, or FOLDER:ARM, whose model cannot\n"
+                      "have learned a relation with frequency: prints the difference of the correlations");
+  command
+      ->add_option("--groups", arguments->options.groups,
+                   "Number of groups of users, 20 to 10000, of which each is left out once for the intervals")
+      ->capture_default_str();
+  command
+      ->add_option("--bins", arguments->options.bins,
+                   "Number of groups of items, from rare to frequent, of --out and --json")
+      ->capture_default_str();
+  command->add_option("--out", arguments->out,
+                      "Folder for report.html, summary.json, the figure, and a table of the groups as CSV; made if it "
+                      "does not exist");
+  command->callback(
+      [arguments, &global, &action] { action = [arguments, &global] { read_frequencies(*arguments, global); }; });
+}
+
+}  // namespace gainlens::cli
