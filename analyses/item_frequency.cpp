@@ -18,6 +18,7 @@ using Missing = Maybe<Interval>;
 
 constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 constexpr const char* few_users = "fewer than 30 users";
+constexpr const char* few_items = "fewer than 50 items";
 /// Below it, 1 - r^2 is rounding: one variable determines the other.
 constexpr double determined = 1e-12;
 
@@ -141,6 +142,13 @@ class RanksOfItems {
   double count_place_, count_length_, place_length_;
 };
 
+/// @param values  at least one
+bool differ_by_rounding(std::span<const double> values) {
+  double scale = 0;
+  for (const double value : values) scale = std::max(scale, std::abs(value));
+  return alike(values, scale);
+}
+
 /// Items from rare to frequent, in groups of nearly equal numbers. Items of one count stay together.
 /// @param counts  [item of the list]
 std::vector<std::vector<std::size_t>> items_of_bins(const std::vector<double>& counts, std::size_t bins) {
@@ -201,8 +209,10 @@ Missing interval_of(double value, std::span<const double> without_group, double 
   return Interval{std::max(found.low, least), std::min(found.high, most)};
 }
 
-Missing interval_of_rho(double value, std::span<const double> without_group) {
-  return interval_of(value, without_group, -1, 1);
+Missing interval_of_rho(const Measured& rho, std::span<const double> without_group, std::size_t items) {
+  if (!rho) return Missing::none(rho.reason());
+  if (!without_group.empty() && items < fewest_frequency_items) return Missing::none(few_items);
+  return interval_of(*rho, without_group, -1, 1);
 }
 
 /// [user] the group of each: groups are random, and as large as each other or smaller by one.
@@ -278,9 +288,11 @@ std::vector<FrequencyCorrelation> frequency_correlations(const ReadPositions& po
     result.users = users;
     result.rho = naive.spearman;
     result.naive_p = naive.spearman_naive_p;
+    if (naive.spearman && differ_by_rounding(means.quantity[q]))
+      result.rho = result.naive_p = Measured::none("the quantity is constant up to rounding");
     result.bins = bins_of(means, q, binned);
-    const double partial = naive.spearman ? ranks.of(means.quantity[q]).partial : no_value;
-    result.partial = !naive.spearman     ? naive.spearman
+    const double partial = ranks.of(means.quantity[q]).partial;
+    result.partial = !result.rho         ? result.rho
                      : std::isnan(partial) ? Measured::none("place or length determines the quantity or the count")
                                            : Measured(partial);
   }
@@ -305,10 +317,8 @@ std::vector<FrequencyCorrelation> frequency_correlations(const ReadPositions& po
   constexpr double infinite = std::numeric_limits<double>::infinity();
   for (std::size_t q = 0; q < quantities.size(); ++q) {
     FrequencyCorrelation& result = results[q];
-    result.interval = result.rho ? interval_of_rho(*result.rho, result.without_group)
-                                 : Missing::none(result.rho.reason());
-    result.partial_interval = result.partial ? interval_of_rho(*result.partial, result.partial_without_group)
-                                             : Missing::none(result.partial.reason());
+    result.interval = interval_of_rho(result.rho, result.without_group, result.items);
+    result.partial_interval = interval_of_rho(result.partial, result.partial_without_group, result.items);
     for (std::size_t bin = 0; bin < result.bins.size(); ++bin)
       result.bins[bin].interval = interval_of(result.bins[bin].mean, of_bins[q][bin], -infinite, infinite);
   }
@@ -326,13 +336,10 @@ SeedFrequency over_seeds(std::span<const FrequencyCorrelation> seeds) {
     for (const FrequencyCorrelation& seed : seeds) squares += (*seed.rho - *found.rho) * (*seed.rho - *found.rho);
     found.deviation = std::sqrt(squares / static_cast<double>(seeds.size() - 1));
   }
-  found.interval = found.rho
-                       ? interval_of_rho(*found.rho, mean_of_seeds(seeds, &FrequencyCorrelation::without_group))
-                       : Missing::none(found.rho.reason());
+  const std::size_t items = seeds.front().items;
+  found.interval = interval_of_rho(found.rho, mean_of_seeds(seeds, &FrequencyCorrelation::without_group), items);
   found.partial_interval =
-      found.partial
-          ? interval_of_rho(*found.partial, mean_of_seeds(seeds, &FrequencyCorrelation::partial_without_group))
-          : Missing::none(found.partial.reason());
+      interval_of_rho(found.partial, mean_of_seeds(seeds, &FrequencyCorrelation::partial_without_group), items);
   return found;
 }
 
@@ -351,6 +358,7 @@ FrequencyDifference difference_to(std::span<const FrequencyCorrelation> model,
   ASSERT(differences.size() == less.size(), "a model of {} groups, a placebo of {}", differences.size(),
          less.size());
   for (std::size_t i = 0; i < differences.size(); ++i) differences[i] -= less[i];
+  if (!differences.empty() && model.front().items < fewest_frequency_items) return {value, Missing::none(few_items)};
   return {value, interval_of(value, differences, -2, 2)};
 }
 

@@ -20,8 +20,9 @@ struct FrequencyOptions {
   std::size_t threads = 1;  ///< changes no number
 };
 
-/// The fewest users for which an interval is given.
-inline constexpr std::size_t fewest_frequency_users = 30;
+/// The fewest users and, of a correlation, the fewest items for which an interval is given. Ranks of few items do not
+/// move when one of the groups is left out, and move between samples.
+inline constexpr std::size_t fewest_frequency_users = 30, fewest_frequency_items = 50;
 
 /// Items of similar frequency.
 struct FrequencyBin {

@@ -69,6 +69,7 @@ analyses::Maybe<Figure> frequency_figure(std::span<const ReadFrequency> arms) {
   grid.rows = static_cast<int>(layers);
   grid.columns = 2;
   grid.left = 0.6;
+  grid.right = 0.16;  // half of the last label
   grid.across = 0.7;
   grid.bottom = 0.42 + legend_height(legend, page_width);
   PlotScript script;

@@ -19,6 +19,9 @@ using analyses::FrequencyReading;
 using analyses::Interval;
 using analyses::Maybe;
 
+/// Below it a p has underflowed.
+constexpr double least_p = 1e-300;
+
 std::string signed_interval(const Maybe<Interval>& interval) {
   return interval ? fmt::format("[{:+.3f}, {:+.3f}]", interval->low, interval->high) : "–";
 }
@@ -34,7 +37,7 @@ std::string naive_p(const FrequencyQuantity& quantity) {
     if (!seed.naive_p) return "–";
     most = std::max(most, *seed.naive_p);
   }
-  return shown_p(most);
+  return most < least_p ? "<1e-300" : shown_p(most);
 }
 
 std::string row(std::size_t layer, std::string_view name, const FrequencyQuantity& quantity, const std::string& paper) {
@@ -51,10 +54,10 @@ std::string placebo_row(std::size_t layer, std::string_view name, const Frequenc
                      with_signed_interval(quantity.to_placebo->value, quantity.to_placebo->interval));
 }
 
-/// The mean over items of the rarest and of the most frequent ones.
+/// The means of the rarest group of items and of the most frequent one.
 std::string ends_of(const FrequencyQuantity& quantity) {
   if (quantity.bins.size() < 2) return {};
-  return fmt::format(" (rarest items {}, most frequent {})", shown(quantity.bins.front().mean),
+  return fmt::format(" (rarest group of items {}, most frequent {})", shown(quantity.bins.front().mean),
                      shown(quantity.bins.back().mean));
 }
 

@@ -35,13 +35,13 @@ FrequencyCorrelation one(const ReadPositions& read, const std::vector<double>& c
   return frequency_correlations(read, counts, {values}, options).front();
 }
 
-/// Users with random items of 12, of which item 11 has no position.
+/// Users with random items of 62, of which the last one has no position.
 ReadPositions some_users(std::size_t users, std::uint64_t seed = 5) {
   Random random(seed);
   std::vector<std::vector<std::size_t>> made(users);
   for (auto& items : made) {
-    items.resize(2 + random.below(5));
-    for (std::size_t& item : items) item = random.below(11);
+    items.resize(8 + random.below(9));
+    for (std::size_t& item : items) item = random.below(61);
   }
   return positions_of(made);
 }
@@ -53,7 +53,12 @@ std::vector<double> some_values(std::size_t count, std::uint64_t seed = 6) {
   return values;
 }
 
-const std::vector<double> some_counts = {1, 1, 2, 3, 3, 3, 5, 8, 8, 13, 21, 34};
+/// With ties.
+const std::vector<double> some_counts = [] {
+  std::vector<double> counts;
+  for (std::size_t item = 0; item < 62; ++item) counts.push_back(static_cast<double>(item * item / 40));
+  return counts;
+}();
 
 /// Ranks by counting, without sorting.
 std::vector<double> counted_ranks(const std::vector<double>& x) {
@@ -111,7 +116,7 @@ TEST(ItemFrequency, IsTheCorrelationOfItemMeans) {
     length.push_back(sum[3] / sum[0]);
   }
   const FrequencyCorrelation found = one(read, some_counts, values);
-  EXPECT_EQ(found.items, 11u);
+  EXPECT_EQ(found.items, 61u);
   EXPECT_EQ(found.users, 40u);
   const auto value_ranks = counted_ranks(value), count_ranks = counted_ranks(count);
   EXPECT_NEAR(*found.rho, pearson(value_ranks, count_ranks), 1e-12);
@@ -182,16 +187,47 @@ TEST(ItemFrequency, EqualValuesHaveEqualMeans) {
   EXPECT_EQ(one(read, {2, 2, 2}, some_values(read.item.size())).rho.reason(), "the training count is constant");
 }
 
-TEST(ItemFrequency, AQuantityOfTheItemAloneHasNoSpread) {
-  std::vector<std::vector<std::size_t>> users(30);
-  for (std::size_t i = 0; i < users.size(); ++i) users[i] = {i % 4, (i + 1) % 4, (i + 2) % 4, (i + 3) % 4};
-  const ReadPositions read = positions_of(users);
+TEST(ItemFrequency, RoundingIsNoTrend) {
+  const ReadPositions read = some_users(40);
   std::vector<double> values;
+  for (const std::size_t item : read.item) values.push_back(0.7 + 1e-9 * static_cast<double>(item));
+  const FrequencyCorrelation found = one(read, some_counts, values);
+  for (const Measured* missing : {&found.rho, &found.partial, &found.naive_p})
+    EXPECT_EQ(missing->reason(), "the quantity is constant up to rounding");
+  EXPECT_EQ(found.interval.reason(), "the quantity is constant up to rounding");
+  for (double& value : values) value = 0.7 + 1e2 * (value - 0.7);
+  EXPECT_TRUE(one(read, some_counts, values).rho);
+}
+
+TEST(ItemFrequency, AQuantityOfTheItemAloneHasNoSpread) {
+  const ReadPositions read = some_users(60);
+  std::vector<double> values, counts;
   for (const std::size_t item : read.item) values.push_back(0.1 * static_cast<double>(item));
-  const FrequencyCorrelation found = one(read, {1, 2, 3, 4}, values);
-  EXPECT_NEAR(*found.rho, 1, 1e-12);
-  EXPECT_EQ(found.interval->low, *found.rho);
-  EXPECT_EQ(found.interval->high, *found.rho);
+  for (std::size_t item = 0; item < 62; ++item) counts.push_back(static_cast<double>(item));
+  const FrequencyCorrelation found = one(read, counts, values);
+  EXPECT_EQ(*found.rho, 1);
+  EXPECT_EQ(found.interval->low, 1);
+  EXPECT_EQ(found.interval->high, 1);
+}
+
+TEST(ItemFrequency, FewItemsGetNoInterval) {
+  const auto with = [](std::size_t items) {
+    std::vector<std::vector<std::size_t>> users(40);
+    std::vector<double> counts;
+    for (std::size_t item = 0; item < items; ++item) {
+      for (std::size_t user = item % 2; user < 40; user += 2) users[user].push_back(item);
+      counts.push_back(static_cast<double>(item));
+    }
+    const ReadPositions read = positions_of(users);
+    return one(read, counts, some_values(read.item.size()));
+  };
+  EXPECT_EQ(with(49).interval.reason(), "fewer than 50 items");
+  EXPECT_EQ(with(49).partial_interval.reason(), "fewer than 50 items");
+  EXPECT_TRUE(with(49).bins.front().interval);
+  const std::vector<FrequencyCorrelation> few = {with(49)};
+  EXPECT_EQ(over_seeds(few).interval.reason(), "fewer than 50 items");
+  EXPECT_EQ(difference_to(few, few).interval.reason(), "fewer than 50 items");
+  EXPECT_TRUE(with(50).interval);
 }
 
 TEST(ItemFrequency, PlaceAndLengthThatAreConstantExplainNothing) {

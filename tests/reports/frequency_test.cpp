@@ -1,0 +1,117 @@
+// What `gainlens k-by-frequency` computes of several models, and its words, figure and page.
+#include "reports/frequency/frequency_report.h"
+#include "reports/terminal/frequency_terminal.h"
+#include "support/file_bytes.h"
+#include "support/refusal.h"
+#include "support/shared_data.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace gainlens::reports {
+namespace {
+
+using analyses::FilteredArm;
+using analyses::FrequencyReading;
+using gainlens::testing::bytes_of;
+using gainlens::testing::refusal_of;
+using gainlens::testing::TemporaryFolder;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const std::vector<double> counts = [] {
+  std::vector<double> made;
+  for (int item = 0; item < 60; ++item) made.push_back(1 + item);
+  return made;
+}();
+
+/// 40 users with 10 of the 60 items. K of a model is slope * item, plus a share of noise; lambda is constant.
+FilteredPositions model_of(double slope, double share = 0) {
+  FilteredPositions model;
+  model.layers.resize(1);
+  for (std::size_t user = 0; user < 40; ++user) {
+    for (std::size_t i = 0; i < 10; ++i) {
+      const std::size_t item = (user * 17 + i * i * 7 + i * 3) % 60;
+      const double noise = std::sin(static_cast<double>(user * user * 31 + i * 17));
+      model.read.item.push_back(item);
+      model.read.place.push_back(static_cast<double>(i + 1));
+      model.read.length.push_back(10);
+      model.layers[0].gain.push_back(slope * static_cast<double>(item) + share * noise);
+      model.layers[0].precision.push_back(7);
+    }
+    model.read.begin.push_back(model.read.item.size());
+  }
+  return model;
+}
+
+FrequencyReading reading_of(const FilteredArm& arm, const FilteredArm* placebo = nullptr) {
+  return analyses::frequency_reading(arm, placebo, counts, {.bins = 4});
+}
+
+TEST(FrequencyTerminal, SaysWhichWayAQuantityGoesAndWhyOneIsMissing) {
+  const std::string rises = print_frequency(reading_of({"bft", {0}, {model_of(0.01)}}));
+  EXPECT_THAT(rises, AllOf(HasSubstr("arm bft, seed 0: 40 users, 400 positions\n60 of 60 items have a position"),
+                           HasSubstr("\n0      K       +1.000 [+1.000, +1.000]  –"), HasSubstr("+0.126\n"),
+                           HasSubstr("layer 0, K: rises with frequency (rarest group of items 0.0700, most frequent 0.520)"),
+                           HasSubstr("layer 0, lambda: no rho: the quantity is constant\n")));
+  EXPECT_THAT(print_frequency(reading_of({"bft", {0}, {model_of(-0.01)}})), HasSubstr("layer 0, K: falls with frequency"));
+  EXPECT_THAT(print_frequency(reading_of({"bft", {0}, {model_of(0, 1)}})), HasSubstr("K: no trend with frequency is shown"));
+}
+
+TEST(FrequencyTerminal, JudgesTheDifferenceToAPlacebo) {
+  const FilteredArm model{"bft", {3, 4}, {model_of(0.01), model_of(0.02)}}, flat{"flat", {3, 4}, {model_of(0, 1), model_of(0, 2)}};
+  const FrequencyReading above = reading_of(model, &flat);
+  const std::string text = print_frequency(above);
+  EXPECT_THAT(text, AllOf(HasSubstr("seeds 3, 4"), HasSubstr("placebo flat\n"), HasSubstr("K: rises more with frequency than in the placebo"),
+                          Not(HasSubstr("tau_base"))));
+  EXPECT_EQ(*above.layers[0].gain.to_placebo->value, *above.layers[0].gain.mean.rho - *above.layers[0].gain.placebo->rho);
+  EXPECT_THAT(print_frequency(reading_of(flat, &model)), HasSubstr("K: rises less with frequency than in the placebo"));
+  EXPECT_THAT(print_frequency(reading_of(model, &model)), HasSubstr("K: no difference to the placebo is shown"));
+}
+
+TEST(FrequencyReadings, BinsAreThoseOfTheMeanOverSeeds) {
+  const FrequencyReading both = reading_of({"bft", {0, 1}, {model_of(0.01), model_of(0.03)}});
+  const FrequencyReading mean = reading_of({"bft", {0}, {model_of(0.02)}});
+  ASSERT_EQ(both.layers[0].gain.bins.size(), 4u);
+  for (std::size_t bin = 0; bin < 4; ++bin)
+    EXPECT_NEAR(both.layers[0].gain.bins[bin].mean, mean.layers[0].gain.bins[bin].mean, 1e-15);
+  const OrderedJson json = analyses::to_json(both);
+  EXPECT_EQ(json.at("groups"), 40);
+  EXPECT_EQ(json.at("layers")[0].at("gain").at("seeds").size(), 2u);
+  EXPECT_EQ(json.at("layers")[0].at("precision").at("rho_reason"), "the quantity is constant");
+}
+
+TEST(FrequencyReadings, ModelsOfOtherPositionsAreRefused) {
+  FilteredPositions other = model_of(0.01);
+  other.read.place[0] = 2;
+  const FilteredArm model{"bft", {0}, {model_of(0.01)}}, differs{"other", {0}, {other}};
+  EXPECT_THAT(refusal_of([&] { reading_of(model, &differs); }), HasSubstr("other: its models read other positions"));
+  FilteredPositions deeper = model_of(0.01);
+  deeper.layers.resize(2, deeper.layers[0]);
+  EXPECT_THAT(refusal_of([&] { reading_of({"bft", {0, 1}, {model_of(0.01), deeper}}); }), HasSubstr("another number of layers"));
+}
+
+TEST(FrequencyReport, HasAFigureATableAndASummary) {
+  const TemporaryFolder folder;
+  const std::vector<FrequencyReading> one = {reading_of({"bft", {0}, {model_of(0.01, 0.1)}})};
+  const WrittenReport written = write_frequency_report(one, folder.path() / "page");
+  EXPECT_TRUE(written.left_out.empty());
+  EXPECT_TRUE(written.failed.empty());
+  EXPECT_THAT(bytes_of(folder.path() / "page/report.html"), HasSubstr("layer 0, K: rises with frequency"));
+  EXPECT_THAT(bytes_of(folder.path() / "page/tables/k-by-frequency.csv"), HasSubstr("\n0,precision,4,15,46,60,53,7,7,7\n"));
+  std::vector<FrequencyReading> arms(2, one.front());
+  arms[1].arm = "bft/wide";
+  EXPECT_TRUE(write_frequency_report(arms, folder.path() / "two").left_out.empty());
+  EXPECT_TRUE(std::filesystem::exists(folder.path() / "two/tables/run-2/k-by-frequency.csv"));
+  const std::vector<ReadFrequency> many(7, ReadFrequency{one.data()});
+  EXPECT_THAT(frequency_figure(many).reason(), HasSubstr("7 arms; 6 can be told apart"));
+}
+
+}  // namespace
+}  // namespace gainlens::reports
