@@ -63,9 +63,11 @@ OrderedJson to_json(const FrequencyQuantity& quantity) {
   }
   json["bins"] = OrderedJson::array();
   for (const FrequencyBin& bin : quantity.bins) {
-    OrderedJson& entry = json["bins"].emplace_back(
-        OrderedJson{{"items", bin.items}, {"fewest", bin.fewest}, {"most", bin.most}, {"mean_count", bin.mean_count},
-                    {"mean", bin.mean}});
+    OrderedJson& entry = json["bins"].emplace_back(OrderedJson{{"items", bin.items},
+                                                               {"fewest", bin.fewest},
+                                                               {"most", bin.most},
+                                                               {"mean_count", bin.mean_count},
+                                                               {"mean", bin.mean}});
     put(entry, "interval", bin.interval);
   }
   return json;
@@ -117,18 +119,19 @@ FrequencyReading frequency_reading(const FilteredArm& arm, const FilteredArm* pl
 }
 
 OrderedJson to_json(const FrequencyReading& reading) {
-  OrderedJson json = {{"arm", reading.arm},
-                      {"seeds", reading.seeds},
-                      {"users", reading.users},
-                      {"positions", reading.positions},
-                      {"items_with_a_position", reading.items},
-                      {"items", reading.items_of_catalogue},
-                      {"groups", std::min<std::size_t>(reading.users, static_cast<std::size_t>(reading.options.groups))},
-                      {"seed", reading.options.seed},
-                      {"paper",
-                       {{"where", paper_frequency.where},
-                        {"gain_rho", paper_frequency.gain},
-                        {"precision_rho", paper_frequency.precision}}}};
+  OrderedJson json = {
+      {"arm", reading.arm},
+      {"seeds", reading.seeds},
+      {"users", reading.users},
+      {"positions", reading.positions},
+      {"items_with_a_position", reading.items},
+      {"items", reading.items_of_catalogue},
+      {"groups", std::min<std::size_t>(reading.users, static_cast<std::size_t>(reading.options.groups))},
+      {"seed", reading.options.seed},
+      {"paper",
+       {{"where", paper_frequency.where},
+        {"gain_rho", paper_frequency.gain},
+        {"precision_rho", paper_frequency.precision}}}};
   if (!reading.placebo.empty()) json["placebo"] = reading.placebo;
   json["layers"] = OrderedJson::array();
   for (const FrequencyReading::Layer& layer : reading.layers)

@@ -240,7 +240,7 @@ void check_positions(const ReadPositions& positions, std::size_t items, const Qu
 
 /// The mean over seeds of the values without each group; empty if a seed has none.
 std::vector<double> mean_of_seeds(std::span<const FrequencyCorrelation> seeds,
-                                  std::vector<double> FrequencyCorrelation::* without_group) {
+                                  std::vector<double> FrequencyCorrelation::*without_group) {
   std::vector<double> sum = seeds.front().*without_group;
   for (const FrequencyCorrelation& seed : seeds.subspan(1)) {
     const std::vector<double>& next = seed.*without_group;
@@ -253,7 +253,7 @@ std::vector<double> mean_of_seeds(std::span<const FrequencyCorrelation> seeds,
 }
 
 /// The mean of a quantity that all seeds have.
-Measured mean_of_all(std::span<const FrequencyCorrelation> seeds, Measured FrequencyCorrelation::* quantity) {
+Measured mean_of_all(std::span<const FrequencyCorrelation> seeds, Measured FrequencyCorrelation::*quantity) {
   std::vector<double> values;
   for (const FrequencyCorrelation& seed : seeds) {
     if (!(seed.*quantity)) return seed.*quantity;
@@ -271,7 +271,8 @@ std::vector<FrequencyCorrelation> frequency_correlations(const ReadPositions& po
   check_positions(positions, counts.size(), quantities);
   const std::size_t users = positions.users();
   const Positions all(positions, counts, quantities);
-  const std::size_t groups = users < fewest_frequency_users ? 0 : std::min(users, static_cast<std::size_t>(options.groups));
+  const std::size_t groups =
+      users < fewest_frequency_users ? 0 : std::min(users, static_cast<std::size_t>(options.groups));
   const std::vector<std::size_t> group = groups_of_users(users, std::max<std::size_t>(groups, 1), options.seed);
   const ItemMeans means = all.means(group, group.size());  // without none
   const RanksOfItems ranks(means);
@@ -292,7 +293,7 @@ std::vector<FrequencyCorrelation> frequency_correlations(const ReadPositions& po
       result.rho = result.naive_p = Measured::none("the quantity is constant up to rounding");
     result.bins = bins_of(means, q, binned);
     const double partial = ranks.of(means.quantity[q]).partial;
-    result.partial = !result.rho         ? result.rho
+    result.partial = !result.rho           ? result.rho
                      : std::isnan(partial) ? Measured::none("place or length determines the quantity or the count")
                                            : Measured(partial);
   }
@@ -355,8 +356,7 @@ FrequencyDifference difference_to(std::span<const FrequencyCorrelation> model,
   const double value = *of_model - *of_placebo;
   std::vector<double> differences = mean_of_seeds(model, &FrequencyCorrelation::without_group);
   const std::vector<double> less = mean_of_seeds(placebo, &FrequencyCorrelation::without_group);
-  ASSERT(differences.size() == less.size(), "a model of {} groups, a placebo of {}", differences.size(),
-         less.size());
+  ASSERT(differences.size() == less.size(), "a model of {} groups, a placebo of {}", differences.size(), less.size());
   for (std::size_t i = 0; i < differences.size(); ++i) differences[i] -= less[i];
   if (!differences.empty() && model.front().items < fewest_frequency_items) return {value, Missing::none(few_items)};
   return {value, interval_of(value, differences, -2, 2)};

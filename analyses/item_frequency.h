@@ -36,16 +36,16 @@ struct FrequencyBin {
 /// A quantity against the training count of items. An item's value is the mean over all positions that hold it; items
 /// without a position are left out.
 struct FrequencyCorrelation {
-  std::size_t items = 0;                            ///< with a position
-  std::size_t users = 0;                            ///< all that the positions have
-  Measured rho = Measured::none("not computed");    ///< Spearman
+  std::size_t items = 0;                              ///< with a position
+  std::size_t users = 0;                              ///< all that the positions have
+  Measured rho = Measured::none("not computed");      ///< Spearman
   Measured naive_p = Measured::none("not computed");  ///< as if items were independent; those of one history are not
   /// 95%, over users: the jackknife that leaves out a group of users, each with all of its positions. A bootstrap of
   /// users is too short: the mean of an item with one position has no spread in it. (docs/analyses/k-by-frequency.md)
   Maybe<Interval> interval = Maybe<Interval>::none("not computed");
   Measured partial = Measured::none("not computed");  ///< Spearman, given the items' mean place and length of history
   Maybe<Interval> partial_interval = Maybe<Interval>::none("not computed");
-  std::vector<FrequencyBin> bins;  ///< from rare to frequent
+  std::vector<FrequencyBin> bins;                            ///< from rare to frequent
   std::vector<double> without_group, partial_without_group;  ///< [group] NaN: does not exist. Empty for few users
 };
 

@@ -30,7 +30,7 @@ Rows rows_of(const FrequencyQuantity& quantity) {
 }
 
 void draw_panel(PlotScript& script, std::span<const ReadFrequency> arms, std::size_t layer,
-                FrequencyQuantity FrequencyReading::Layer::* which, std::string_view name) {
+                FrequencyQuantity FrequencyReading::Layer::*which, std::string_view name) {
   std::string plot;
   for (std::size_t arm = 0; arm < arms.size(); ++arm) {
     if (layer >= arms[arm].reading->layers.size()) continue;

@@ -69,11 +69,11 @@ std::string in_words(std::size_t layer, std::string_view name, const FrequencyQu
   if (!judged) return fmt::format("  {}no interval: {}\n", subject, judged.reason());
   const std::string over = quantity.to_placebo ? " than in the placebo" : "";
   if (judged->low > 0)
-    return fmt::format("  {}{}{}{}\n", subject, over.empty() ? "rises with frequency" : "rises more with frequency", over,
-                       ends_of(quantity));
+    return fmt::format("  {}{}{}{}\n", subject, over.empty() ? "rises with frequency" : "rises more with frequency",
+                       over, ends_of(quantity));
   if (judged->high < 0)
-    return fmt::format("  {}{}{}{}\n", subject, over.empty() ? "falls with frequency" : "rises less with frequency", over,
-                       ends_of(quantity));
+    return fmt::format("  {}{}{}{}\n", subject, over.empty() ? "falls with frequency" : "rises less with frequency",
+                       over, ends_of(quantity));
   return fmt::format("  {}{}{}\n", subject,
                      over.empty() ? "no trend with frequency is shown" : "no difference to the placebo is shown",
                      ends_of(quantity));
@@ -115,7 +115,8 @@ std::string print_frequency(const FrequencyReading& reading) {
       analyses::paper_frequency.where);
   if (reading.placebo.empty())
     text +=
-        "Frequency is an input of the filter, through tau_base: a trend alone does not show that it was learned. Set a\n"
+        "Frequency is an input of the filter, through tau_base: a trend alone does not show that it was learned. Set "
+        "a\n"
         "placebo beside it (--placebo): docs/analyses/k-by-frequency.md\n";
   return text;
 }

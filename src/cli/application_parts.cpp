@@ -59,8 +59,9 @@ constexpr std::array all_subcommands = {
     Subcommand{"train", "Train a model from scratch"},
     Subcommand{"evaluate", "Measure how well a model predicts"},
     Subcommand{"compare", "Compare the arms of recommender runs, paired by seed, with tests that count users too"},
-    Subcommand{"k-by-frequency",
-               "Does the filter of a recommender treat rare items otherwise than frequent ones? Correlate K with counts"},
+    Subcommand{
+        "k-by-frequency",
+        "Does the filter of a recommender treat rare items otherwise than frequent ones? Correlate K with counts"},
     Subcommand{"estimators", "Compare every estimator of the variance of an estimate with the truth, by simulation"},
 };
 

@@ -50,9 +50,10 @@ struct OpenedRun {
 /// @param what  where the folder was given, for messages
 OpenedRun open_run(const fs::path& path, const std::string& what) {
   CHECK(fs::exists(path), "{}{}: no such folder", what, printable(path.string()));
-  CHECK(fs::is_directory(path),
-        "{}{}: is a file; give the folder of the run, in which the models are: DIR of gainlens train recommend --out DIR",
-        what, printable(path.string()));
+  CHECK(
+      fs::is_directory(path),
+      "{}{}: is a file; give the folder of the run, in which the models are: DIR of gainlens train recommend --out DIR",
+      what, printable(path.string()));
   return {path, given_recommend_run(path)};
 }
 
@@ -70,7 +71,8 @@ std::vector<std::string> arms_with_gain(const OpenedRun& opened) {
   std::vector<std::string> found;
   std::ranges::copy_if(opened.run->arms, std::back_inserter(found), has_gain);
   CHECK(!found.empty(), "{}: has no filter: {} {}; train one with --arm bft", opened.shown(),
-        opened.run->arms.size() == 1 ? "arm" : "arms", printable(fmt::format("{}", fmt::join(opened.run->arms, ", ")), 200));
+        opened.run->arms.size() == 1 ? "arm" : "arms",
+        printable(fmt::format("{}", fmt::join(opened.run->arms, ", ")), 200));
   return found;
 }
 
@@ -109,7 +111,8 @@ analyses::FilteredArm read_arm(const OpenedRun& opened, const std::string& arm, 
     if (found.models.back().share < 1)
       print_notice("gainlens: {}: its filter is in force at {:.0f}%: the best epoch lies in the warm-up\n", where,
                    100 * found.models.back().share);
-    progress.advance(1, static_cast<double>(found.models.back().read.item.size()), fmt::format("{} seed {}", arm, seed));
+    progress.advance(1, static_cast<double>(found.models.back().read.item.size()),
+                     fmt::format("{} seed {}", arm, seed));
   }
   return found;
 }
@@ -174,7 +177,8 @@ void read_frequencies(FrequencyArguments arguments, const GlobalOptions& global)
   for (const std::string& arm : arguments.arms) check_arm(opened, arm);
   const std::vector<std::string> arms = arguments.arms.empty() ? arms_with_gain(opened) : arguments.arms;
   for (const std::string& arm : arms)
-    CHECK(!finished_seeds(opened, arm).empty(), "{}: no seed of arm {} is finished", opened.shown(), printable(arm, 60));
+    CHECK(!finished_seeds(opened, arm).empty(), "{}: no seed of arm {} is finished", opened.shown(),
+          printable(arm, 60));
   const data::LeaveOneOut split(arguments.data.read());
   check_data(opened, split, arguments.data);
   std::vector<Placebo> placebos;

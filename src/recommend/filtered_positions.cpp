@@ -18,8 +18,8 @@ namespace {
 training::FilterHost& acting_filter(Backbone& model, const std::string& where) {
   training::FilterHost* const host = model.filter();
   const std::string arm(host != nullptr ? name_of(host->armed_filter().arm) : "plain");
-  CHECK(host != nullptr && host->armed_filter().has_gain(), "{}: has no filter: arm {}; train one with --arm bft", where,
-        arm);
+  CHECK(host != nullptr && host->armed_filter().has_gain(), "{}: has no filter: arm {}; train one with --arm bft",
+        where, arm);
   return *host;
 }
 

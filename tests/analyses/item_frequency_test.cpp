@@ -162,7 +162,8 @@ TEST(ItemFrequency, TheIntervalIsTheJackknifeOverUsers) {
     double mean = 0, squares = 0;
     for (const double value : x) mean += value / static_cast<double>(users);
     for (const double value : x) squares += (value - mean) * (value - mean);
-    return 2.0345153 * std::sqrt(squares * static_cast<double>(users - 1) / static_cast<double>(users));  // t, 33 degrees
+    return 2.0345153 *
+           std::sqrt(squares * static_cast<double>(users - 1) / static_cast<double>(users));  // t, 33 degrees
   };
   EXPECT_NEAR(found.interval->high - *found.rho, half_width(rhos), 1e-6);
   EXPECT_NEAR(found.partial_interval->low, std::max(-1.0, *found.partial - half_width(partials)), 1e-6);
@@ -318,8 +319,8 @@ TEST(ItemFrequency, AModelIsComparedWithItsPlacebo) {
 TEST(ItemFrequency, WrongRequestsAreRefused) {
   const ReadPositions read = some_users(3);
   const std::vector<double> values = some_values(read.item.size());
-  const auto refusal = [&](const ReadPositions& given, const std::vector<double>& counts,
-                           const std::vector<double>& of, const FrequencyOptions& options) {
+  const auto refusal = [&](const ReadPositions& given, const std::vector<double>& counts, const std::vector<double>& of,
+                           const FrequencyOptions& options) {
     return refusal_of([&] { one(given, counts, of, options); });
   };
   EXPECT_THAT(refusal(read, some_counts, values, {.groups = 19}), HasSubstr("--groups: 19; must be 20 to"));

@@ -66,8 +66,9 @@ double coverage(const Population& population, std::uint64_t samples, std::int64_
     return one.interval && one.interval->low <= expected && expected <= one.interval->high;
   });
   const double share = static_cast<double>(holds) / static_cast<double>(samples);
-  ::testing::Test::RecordProperty(fmt::format("{} users, {} items, slope {}", population.users, population.items, population.slope),
-                                  fmt::format("coverage {:.3f}, mean rho {:.3f}", share, expected));
+  ::testing::Test::RecordProperty(
+      fmt::format("{} users, {} items, slope {}", population.users, population.items, population.slope),
+      fmt::format("coverage {:.3f}, mean rho {:.3f}", share, expected));
   return share;
 }
 

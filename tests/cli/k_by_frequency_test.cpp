@@ -39,9 +39,9 @@ class KByFrequency : public ::testing::Test {
  protected:
   /// @param warm_up  steps; empty for arms without a filter
   void train(const std::string& out, const std::vector<std::string>& more, const std::string& warm_up = "1") const {
-    std::vector<std::string> words = {"train", "recommend",     "--data", data_,     "--out", out,         "--epochs", "2",
-                                      "--width", "8", "--inner-width", "16", "--batch", "16", "--threads", "1",
-                                      "--quiet"};
+    std::vector<std::string> words = {"train",    "recommend", "--data",    data_, "--out",         out,
+                                      "--epochs", "2",         "--width",   "8",   "--inner-width", "16",
+                                      "--batch",  "16",        "--threads", "1",   "--quiet"};
     words.insert(words.end(), more.begin(), more.end());
     if (!warm_up.empty()) words.insert(words.end(), {"--warm-up", warm_up});
     const ProgramResult result = run_gainlens(words);

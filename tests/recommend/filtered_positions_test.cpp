@@ -61,7 +61,8 @@ TEST(FilteredPositions, AreThoseOfEachUserAlone) {
         model->run(pack(std::vector<data::History>{history}, model->view()), {}, hooks);
         for (std::int64_t i = 0; i < seen; ++i) {
           const std::size_t at = first + static_cast<std::size_t>(i);
-          EXPECT_EQ(found.read.item[at] + 1, static_cast<std::size_t>(history.items[static_cast<std::size_t>(all - seen + i)]));
+          EXPECT_EQ(found.read.item[at] + 1,
+                    static_cast<std::size_t>(history.items[static_cast<std::size_t>(all - seen + i)]));
           EXPECT_EQ(found.read.place[at], static_cast<double>(i + 1));
           EXPECT_EQ(found.read.length[at], static_cast<double>(seen));
           EXPECT_NEAR(found.layers[layer].gain[at], gain[0][i].mean().item<double>(), 1e-5);

@@ -56,21 +56,26 @@ FrequencyReading reading_of(const FilteredArm& arm, const FilteredArm* placebo =
 
 TEST(FrequencyTerminal, SaysWhichWayAQuantityGoesAndWhyOneIsMissing) {
   const std::string rises = print_frequency(reading_of({"bft", {0}, {model_of(0.01)}}));
-  EXPECT_THAT(rises, AllOf(HasSubstr("arm bft, seed 0: 40 users, 400 positions\n60 of 60 items have a position"),
-                           HasSubstr("\n0      K       +1.000 [+1.000, +1.000]  –"), HasSubstr("+0.126\n"),
-                           HasSubstr("layer 0, K: rises with frequency (rarest group of items 0.0700, most frequent 0.520)"),
-                           HasSubstr("layer 0, lambda: no rho: the quantity is constant\n")));
-  EXPECT_THAT(print_frequency(reading_of({"bft", {0}, {model_of(-0.01)}})), HasSubstr("layer 0, K: falls with frequency"));
-  EXPECT_THAT(print_frequency(reading_of({"bft", {0}, {model_of(0, 1)}})), HasSubstr("K: no trend with frequency is shown"));
+  EXPECT_THAT(rises,
+              AllOf(HasSubstr("arm bft, seed 0: 40 users, 400 positions\n60 of 60 items have a position"),
+                    HasSubstr("\n0      K       +1.000 [+1.000, +1.000]  –"), HasSubstr("+0.126\n"),
+                    HasSubstr("layer 0, K: rises with frequency (rarest group of items 0.0700, most frequent 0.520)"),
+                    HasSubstr("layer 0, lambda: no rho: the quantity is constant\n")));
+  EXPECT_THAT(print_frequency(reading_of({"bft", {0}, {model_of(-0.01)}})),
+              HasSubstr("layer 0, K: falls with frequency"));
+  EXPECT_THAT(print_frequency(reading_of({"bft", {0}, {model_of(0, 1)}})),
+              HasSubstr("K: no trend with frequency is shown"));
 }
 
 TEST(FrequencyTerminal, JudgesTheDifferenceToAPlacebo) {
-  const FilteredArm model{"bft", {3, 4}, {model_of(0.01), model_of(0.02)}}, flat{"flat", {3, 4}, {model_of(0, 1), model_of(0, 2)}};
+  const FilteredArm model{"bft", {3, 4}, {model_of(0.01), model_of(0.02)}},
+      flat{"flat", {3, 4}, {model_of(0, 1), model_of(0, 2)}};
   const FrequencyReading above = reading_of(model, &flat);
   const std::string text = print_frequency(above);
-  EXPECT_THAT(text, AllOf(HasSubstr("seeds 3, 4"), HasSubstr("placebo flat\n"), HasSubstr("K: rises more with frequency than in the placebo"),
-                          Not(HasSubstr("tau_base"))));
-  EXPECT_EQ(*above.layers[0].gain.to_placebo->value, *above.layers[0].gain.mean.rho - *above.layers[0].gain.placebo->rho);
+  EXPECT_THAT(text, AllOf(HasSubstr("seeds 3, 4"), HasSubstr("placebo flat\n"),
+                          HasSubstr("K: rises more with frequency than in the placebo"), Not(HasSubstr("tau_base"))));
+  EXPECT_EQ(*above.layers[0].gain.to_placebo->value,
+            *above.layers[0].gain.mean.rho - *above.layers[0].gain.placebo->rho);
   EXPECT_THAT(print_frequency(reading_of(flat, &model)), HasSubstr("K: rises less with frequency than in the placebo"));
   EXPECT_THAT(print_frequency(reading_of(model, &model)), HasSubstr("K: no difference to the placebo is shown"));
 }
@@ -94,7 +99,10 @@ TEST(FrequencyReadings, ModelsOfOtherPositionsAreRefused) {
   EXPECT_THAT(refusal_of([&] { reading_of(model, &differs); }), HasSubstr("other: its models read other positions"));
   FilteredPositions deeper = model_of(0.01);
   deeper.layers.resize(2, deeper.layers[0]);
-  EXPECT_THAT(refusal_of([&] { reading_of({"bft", {0, 1}, {model_of(0.01), deeper}}); }), HasSubstr("another number of layers"));
+  EXPECT_THAT(refusal_of([&] {
+                reading_of({"bft", {0, 1}, {model_of(0.01), deeper}});
+              }),
+              HasSubstr("another number of layers"));
 }
 
 TEST(FrequencyReport, HasAFigureATableAndASummary) {
@@ -104,7 +112,8 @@ TEST(FrequencyReport, HasAFigureATableAndASummary) {
   EXPECT_TRUE(written.left_out.empty());
   EXPECT_TRUE(written.failed.empty());
   EXPECT_THAT(bytes_of(folder.path() / "page/report.html"), HasSubstr("layer 0, K: rises with frequency"));
-  EXPECT_THAT(bytes_of(folder.path() / "page/tables/k-by-frequency.csv"), HasSubstr("\n0,precision,4,15,46,60,53,7,7,7\n"));
+  EXPECT_THAT(bytes_of(folder.path() / "page/tables/k-by-frequency.csv"),
+              HasSubstr("\n0,precision,4,15,46,60,53,7,7,7\n"));
   std::vector<FrequencyReading> arms(2, one.front());
   arms[1].arm = "bft/wide";
   EXPECT_TRUE(write_frequency_report(arms, folder.path() / "two").left_out.empty());
