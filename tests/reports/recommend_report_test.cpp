@@ -277,9 +277,8 @@ TEST(FilterSection, ShowsEachLayerAtTheTestedEpoch) {
   const PaperTable table = blocks_of<PaperTable>(filter_section(), run).at(0);
   ASSERT_EQ(table.rows.size(), 2u);
   // Curves in the order of the columns: their places are 0, 1, 5, 2, 3, 4, 6 and 8. Three seeds: 0, 1 and 2.
-  EXPECT_THAT(table.rows[1],
-              ElementsAre("1", "11 (1)", "111 (1)", "511 (1)", "211 (1)", "311 (1)", "411 (1)", "611 (1)", "811 (1)",
-                          "9.1e+02, 1e+03, 1.1e+03"));
+  EXPECT_THAT(table.rows[1], ElementsAre("1", "11 (1)", "111 (1)", "511 (1)", "211 (1)", "311 (1)", "411 (1)",
+                                         "611 (1)", "811 (1)", "9.1e+02, 1e+03, 1.1e+03"));
   const CaptionedFigure figure = blocks_of<CaptionedFigure>(filter_section(), run).at(0);
   ASSERT_TRUE(figure.figure) << figure.figure.reason();
   EXPECT_THAT(figure.figure->script,
