@@ -191,8 +191,7 @@ TEST(TrainLanguageModel, RefusesTextsThatAreTooSmall) {
   testing::write_text(request.texts[0], "");
   EXPECT_THROW(train_language_model(request), InvalidArgument);
   testing::write_text(request.texts[0], "A line.\n");
-  EXPECT_THAT([&] { train_language_model(request); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("give more text")));
+  EXPECT_THAT([&] { train_language_model(request); }, ThrowsMessage<InvalidArgument>(HasSubstr("give more text")));
   EXPECT_FALSE(std::filesystem::exists(request.out)) << "a refused request must leave nothing behind";
   Json long_context = testing::small_recipe();
   long_context["model"]["max_position_embeddings"] = 65536;
