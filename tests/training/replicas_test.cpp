@@ -85,7 +85,7 @@ TEST(Replicas, SeveralTrainAsOneAndRankZeroResumesAll) {
   const TemporaryFolder folder;
   SingleReplica alone;
   FitLine one(alone);
-  const TrainingFolder whole(folder.path() / "one", {});
+  const TrainingFolder whole(folder.path() / "one", Json{{"kind", "test"}});
   const TrainingOutcome expected = train(one, &whole, options(40), alone);
   ASSERT_EQ(expected.history.size(), 8u);
   EXPECT_LT(expected.history.back().training_loss, 0.9 * expected.history.front().training_loss);
@@ -94,7 +94,7 @@ TEST(Replicas, SeveralTrainAsOneAndRankZeroResumesAll) {
     with_replicas(3, [&](Replicas& replicas) {
       FitLine task(replicas);
       std::optional<TrainingFolder> three;
-      if (replicas.leads()) three.emplace(folder.path() / "three", Json());
+      if (replicas.leads()) three.emplace(folder.path() / "three", Json{{"kind", "test"}});
       const TrainingOutcome found = train(task, three ? &*three : nullptr, options(steps), replicas);
       EXPECT_EQ(found.steps, steps);
       EXPECT_EQ(found.resumed_at, steps == 40 ? 15 : 0);
