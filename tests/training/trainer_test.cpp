@@ -133,9 +133,12 @@ TEST(Trainer, StopsAtNanAndSaysWhatIsKept) {
   const TemporaryFolder other;
   FitPoint unjudged;
   unjudged.validation = [] { return std::numeric_limits<double>::infinity(); };
-  EXPECT_THAT([&] { train(unjudged, TrainingFolder(other.path(), Json{{"kind", "test"}}), options()); },
-              ThrowsMessage<RunFailed>(
-                  AllOf(HasSubstr("held-out loss is inf after step 7"), HasSubstr("no model has been kept yet"))));
+  EXPECT_THAT(
+      [&] {
+        train(unjudged, TrainingFolder(other.path(), Json{{"kind", "test"}}), options());
+      },
+      ThrowsMessage<RunFailed>(
+          AllOf(HasSubstr("held-out loss is inf after step 7"), HasSubstr("no model has been kept yet"))));
 }
 
 TEST(Trainer, RefusesAFolderOfAnotherRequestOrInUse) {
