@@ -1,9 +1,11 @@
 #include "recommend/backbone.h"
 
 #include "core/error.h"
+#include "recommend/backbone_keys.h"
 #include "recommend/recommend_task.h"
 #include "recommend/recommender_checkpoint.h"
 #include "recommend/recommender_files.h"
+#include "recommend/settings.h"
 #include "recommend/small_data.h"
 #include "support/refusal.h"
 #include "support/shared_data.h"
@@ -113,6 +115,14 @@ TEST(WeightSlots, AreSelectedByTheirRoleInOrder) {
   const std::vector<models::NamedTensor> precisions = parameters_of(slots, WeightRole::precision);
   ASSERT_EQ(precisions.size(), 1);
   EXPECT_EQ(precisions[0].name, "slope");
+}
+
+TEST(Backbones, HaveTheirKeysInTheListOfCommandsWithoutLibtorch) {
+  for (const BackboneKind& kind : backbones()) {
+    std::vector<std::string> keys;
+    for (const auto& knob : knobs(kind)) keys.push_back(knob.key);
+    EXPECT_EQ(settings_keys(kind.name, "f"), keys) << kind.name;
+  }
 }
 
 TEST(Backbones, AnotherObjectiveAndMissingTimesAreRefused) {
