@@ -1,5 +1,7 @@
 #include "reports/figures/figure_parts.h"
 
+#include "reports/figures/palette.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -57,6 +59,18 @@ bool any_finite(const Rows& rows, std::size_t column) {
     if (std::isfinite(values[column])) return true;
   }
   return false;
+}
+
+std::string barred_curve(std::string_view block, const Rows& rows, const RunStyle& style, const BarredCurve& sizes) {
+  std::string plot;
+  if (any_finite(rows, 2))
+    plot += fmt::format("${} using 1:3:(0):($4-$3) with vectors nohead linewidth {:.1f} linecolor rgb '{}' notitle, ",
+                        block, sizes.bar_width, style.colour);
+  plot += fmt::format(
+      "${} using 1:2 with linespoints pointtype {} pointsize {:.1f} linewidth {:.1f} dashtype {} linecolor rgb '{}' "
+      "notitle, ",
+      block, style.marker, sizes.point_size, sizes.line_width, style.dash, style.colour);
+  return plot;
 }
 
 void start_panels(PlotScript& script, const PanelGrid& grid) {

@@ -21,6 +21,16 @@ double value_or_nan(const analyses::Measured& value);
 double mean_or_nan(const analyses::Maybe<analyses::Aggregate>& value);
 bool any_finite(const Rows& rows, std::size_t column);
 
+struct RunStyle;
+/// Sizes of a curve with bars, in gnuplot's units.
+struct BarredCurve {
+  double bar_width, point_size, line_width;
+};
+/// Elements of a "plot" command, each with a comma behind it: a curve through column 2, and bars from column 3 to 4
+/// where some row has them.
+/// @param block  name of the data
+std::string barred_curve(std::string_view block, const Rows& rows, const RunStyle& style, const BarredCurve& sizes);
+
 /// Where the panels of a figure stand; inches.
 struct PanelGrid {
   double width;

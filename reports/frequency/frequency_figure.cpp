@@ -38,13 +38,7 @@ void draw_panel(PlotScript& script, std::span<const ReadFrequency> arms, std::si
     const Rows rows = rows_of(arms[arm].reading->layers[layer].*which);
     const std::string block = fmt::format("{}_{}_{}", name, layer, arm);
     script.data(block, rows);
-    if (any_finite(rows, 2))
-      plot += fmt::format("${} using 1:3:(0):($4-$3) with vectors nohead linewidth 1.0 linecolor rgb '{}' notitle, ",
-                          block, style.colour);
-    plot += fmt::format(
-        "${} using 1:2 with linespoints pointtype {} pointsize 0.4 linewidth 1.2 dashtype {} linecolor rgb '{}' "
-        "notitle, ",
-        block, style.marker, style.dash, style.colour);
+    plot += barred_curve(block, rows, style, {1.0, 0.4, 1.2});
   }
   plot.resize(plot.size() - 2);
   script.line("plot {}", plot);

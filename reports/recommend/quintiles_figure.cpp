@@ -66,13 +66,7 @@ void draw_panel(PlotScript& script, const RecommenderResults& results, const Pan
     const std::string block = fmt::format("{}_{}", panel.name, arm);
     script.data(block, rows);
     for (const auto& row : rows) high = std::max({high, row[1], any_finite({row}, 3) ? row[3] : 0});
-    if (any_finite(rows, 3))
-      plot += fmt::format("${} using 1:3:(0):($4-$3) with vectors nohead linewidth 1.2 linecolor rgb '{}' notitle, ",
-                          block, style.colour);
-    plot += fmt::format(
-        "${} using 1:2 with linespoints pointtype {} pointsize 0.5 linewidth 1.3 dashtype {} linecolor rgb '{}' "
-        "notitle, ",
-        block, style.marker, style.dash, style.colour);
+    plot += barred_curve(block, rows, style, {1.2, 0.5, 1.3});
   }
   plot.resize(plot.size() - 2);
   script.line("set xrange [0.5:{}]", static_cast<double>(strata) + 0.5).line("set xtics ({})", ticks);
