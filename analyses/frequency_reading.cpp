@@ -45,6 +45,19 @@ OrderedJson to_json(const SeedFrequency& mean) {
   return json;
 }
 
+OrderedJson to_json(const std::vector<FrequencyBin>& bins) {
+  OrderedJson json = OrderedJson::array();
+  for (const FrequencyBin& bin : bins) {
+    OrderedJson& entry = json.emplace_back(OrderedJson{{"items", bin.items},
+                                                       {"fewest", bin.fewest},
+                                                       {"most", bin.most},
+                                                       {"mean_count", bin.mean_count},
+                                                       {"mean", bin.mean}});
+    put(entry, "interval", bin.interval);
+  }
+  return json;
+}
+
 OrderedJson to_json(const FrequencyQuantity& quantity) {
   OrderedJson json = to_json(quantity.mean);
   json["seeds"] = OrderedJson::array();
@@ -56,35 +69,30 @@ OrderedJson to_json(const FrequencyQuantity& quantity) {
     put(entry, "partial_interval", seed.partial_interval);
     put(entry, "naive_p", seed.naive_p);
   }
-  if (quantity.placebo) json["placebo"] = to_json(*quantity.placebo);
-  if (quantity.to_placebo) {
-    put(json, "difference_to_placebo", quantity.to_placebo->value);
-    put(json, "difference_interval", quantity.to_placebo->interval);
+  json["placebos"] = OrderedJson::array();
+  for (const FrequencyQuantity::Placebo& placebo : quantity.placebos) {
+    OrderedJson& entry = json["placebos"].emplace_back(to_json(placebo.mean));
+    put(entry, "difference", placebo.difference.value);
+    put(entry, "difference_interval", placebo.difference.interval);
+    entry["bins"] = to_json(placebo.bins);
   }
-  json["bins"] = OrderedJson::array();
-  for (const FrequencyBin& bin : quantity.bins) {
-    OrderedJson& entry = json["bins"].emplace_back(OrderedJson{{"items", bin.items},
-                                                               {"fewest", bin.fewest},
-                                                               {"most", bin.most},
-                                                               {"mean_count", bin.mean_count},
-                                                               {"mean", bin.mean}});
-    put(entry, "interval", bin.interval);
-  }
+  json["bins"] = to_json(quantity.bins);
   return json;
 }
 
 }  // namespace
 
-FrequencyReading frequency_reading(const FilteredArm& arm, const FilteredArm* placebo, std::span<const double> counts,
-                                   const FrequencyOptions& options) {
+FrequencyReading frequency_reading(const FilteredArm& arm, std::span<const FilteredArm> placebos,
+                                   std::span<const double> counts, const FrequencyOptions& options) {
   ASSERT(!arm.models.empty() && arm.models.size() == arm.seeds.size(), "{} models of {} seeds", arm.models.size(),
          arm.seeds.size());
   const FilteredPositions& first = arm.models.front();
-  check_alike(arm, first);
-  if (placebo) check_alike(*placebo, first);
+  std::vector<const FilteredArm*> arms = {&arm};
+  for (const FilteredArm& placebo : placebos) arms.push_back(&placebo);
+  for (const FilteredArm* each : arms) check_alike(*each, first);
   CHECK(!first.read.item.empty(), "{}: its test inputs hold no item", printable(arm.name, 60));
   FrequencyReading reading{.arm = arm.name,
-                           .placebo = placebo ? placebo->name : std::string(),
+                           .placebos = {},
                            .seeds = arm.seeds,
                            .items_of_catalogue = counts.size(),
                            .items = 0,
@@ -92,26 +100,28 @@ FrequencyReading frequency_reading(const FilteredArm& arm, const FilteredArm* pl
                            .positions = first.read.item.size(),
                            .options = options,
                            .layers = std::vector<FrequencyReading::Layer>(first.layers.size())};
+  for (const FilteredArm& placebo : placebos) reading.placebos.push_back(placebo.name);
   for (std::size_t layer = 0; layer < first.layers.size(); ++layer) {
     for (const Values which : both) {
-      std::vector<std::span<const double>> quantities;
-      for (const FilteredPositions& model : arm.models) quantities.emplace_back(model.layers[layer].*which);
-      const std::vector<double> mean = mean_of_models(arm, layer, which);
-      quantities.emplace_back(mean);
-      if (placebo) {
-        for (const FilteredPositions& model : placebo->models) quantities.emplace_back(model.layers[layer].*which);
-      }
-      std::vector<FrequencyCorrelation> found = frequency_correlations(first.read, counts, quantities, options);
       FrequencyQuantity& quantity = quantity_of(reading.layers[layer], which);
-      const std::size_t models = arm.models.size();
-      const std::span<const FrequencyCorrelation> all(found);
-      quantity.mean = over_seeds(all.first(models));
-      quantity.bins = found[models].bins;
-      if (placebo) {
-        quantity.placebo = over_seeds(all.subspan(models + 1));
-        quantity.to_placebo = difference_to(all.first(models), all.subspan(models + 1));
+      std::vector<std::vector<double>> means;  // [arm]
+      for (const FilteredArm* each : arms) means.push_back(mean_of_models(*each, layer, which));
+      std::vector<std::span<const double>> quantities;  // of each arm its models, then their mean
+      for (std::size_t i = 0; i < arms.size(); ++i) {
+        for (const FilteredPositions& model : arms[i]->models) quantities.emplace_back(model.layers[layer].*which);
+        quantities.emplace_back(means[i]);
       }
-      quantity.seeds.assign(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(models));
+      const std::vector<FrequencyCorrelation> found = frequency_correlations(first.read, counts, quantities, options);
+      const std::span<const FrequencyCorrelation> all(found), models = all.first(arm.models.size());
+      quantity.mean = over_seeds(models);
+      quantity.bins = found[arm.models.size()].bins;
+      quantity.seeds.assign(models.begin(), models.end());
+      std::size_t begin = arm.models.size() + 1;
+      for (const FilteredArm& placebo : placebos) {
+        const auto of_placebo = all.subspan(begin, placebo.models.size());
+        begin += placebo.models.size() + 1;
+        quantity.placebos.push_back({over_seeds(of_placebo), difference_to(models, of_placebo), found[begin - 1].bins});
+      }
       reading.items = quantity.seeds.front().items;
     }
   }
@@ -132,7 +142,7 @@ OrderedJson to_json(const FrequencyReading& reading) {
        {{"where", paper_frequency.where},
         {"gain_rho", paper_frequency.gain},
         {"precision_rho", paper_frequency.precision}}}};
-  if (!reading.placebo.empty()) json["placebo"] = reading.placebo;
+  json["placebos"] = reading.placebos;
   json["layers"] = OrderedJson::array();
   for (const FrequencyReading::Layer& layer : reading.layers)
     json["layers"].push_back({{"gain", to_json(layer.gain)}, {"precision", to_json(layer.precision)}});

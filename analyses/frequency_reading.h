@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,9 +31,12 @@ struct FrequencyQuantity {
   std::vector<FrequencyCorrelation> seeds;
   SeedFrequency mean;
   std::vector<FrequencyBin> bins;  ///< of the mean over seeds
-  /// Of the placebo, which has the same seeds; empty: there is none.
-  std::optional<SeedFrequency> placebo;
-  std::optional<FrequencyDifference> to_placebo;
+  struct Placebo {
+    SeedFrequency mean;
+    FrequencyDifference difference;  ///< of the model to it
+    std::vector<FrequencyBin> bins;  ///< of the mean over seeds
+  };
+  std::vector<Placebo> placebos;  ///< in the order of FrequencyReading::placebos
 };
 
 struct FrequencyReading {
@@ -42,18 +44,18 @@ struct FrequencyReading {
     FrequencyQuantity gain, precision;
   };
   std::string arm;
-  std::string placebo;  ///< name; empty: there is none
+  std::vector<std::string> placebos;  ///< names
   std::vector<std::uint64_t> seeds;
   std::size_t items_of_catalogue, items, users, positions;  ///< items: with a position
   FrequencyOptions options;
   std::vector<Layer> layers;
 };
 
-/// @param counts   [item] training counts
-/// @param placebo  null: there is none
+/// @param placebos  each with the seeds of the arm
+/// @param counts    [item] training counts
 /// @throws InvalidArgument  the models differ in their positions or layers; no position; as frequency_correlations()
-FrequencyReading frequency_reading(const FilteredArm& arm, const FilteredArm* placebo, std::span<const double> counts,
-                                   const FrequencyOptions& options);
+FrequencyReading frequency_reading(const FilteredArm& arm, std::span<const FilteredArm> placebos,
+                                   std::span<const double> counts, const FrequencyOptions& options);
 
 OrderedJson to_json(const FrequencyReading& reading);
 

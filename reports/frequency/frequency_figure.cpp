@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,9 @@ using analyses::FrequencyReading;
 constexpr double least_count = 0.5;
 
 /// count, mean, ends of the interval
-Rows rows_of(const FrequencyQuantity& quantity) {
+Rows rows_of(const std::vector<FrequencyBin>& bins) {
   Rows rows;
-  for (const FrequencyBin& bin : quantity.bins) {
+  for (const FrequencyBin& bin : bins) {
     constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
     rows.push_back({std::max(bin.mean_count, least_count), bin.mean, bin.interval ? bin.interval->low : no_value,
                     bin.interval ? bin.interval->high : no_value});
@@ -29,16 +30,37 @@ Rows rows_of(const FrequencyQuantity& quantity) {
   return rows;
 }
 
-void draw_panel(PlotScript& script, std::span<const ReadFrequency> arms, std::size_t layer,
+/// A curve of the figure: an arm, or a placebo of one.
+struct Curve {
+  const FrequencyReading* reading;
+  std::optional<std::size_t> placebo;
+
+  std::string label() const {
+    return placebo ? fmt::format("placebo {}", reading->placebos[*placebo]) : fmt::format("arm {}", reading->arm);
+  }
+  const std::vector<FrequencyBin>& bins(const FrequencyQuantity& quantity) const {
+    return placebo ? quantity.placebos[*placebo].bins : quantity.bins;
+  }
+};
+
+std::vector<Curve> curves_of(std::span<const ReadFrequency> arms) {
+  std::vector<Curve> curves;
+  for (const ReadFrequency& arm : arms) {
+    curves.push_back({arm.reading, std::nullopt});
+    for (std::size_t i = 0; i < arm.reading->placebos.size(); ++i) curves.push_back({arm.reading, i});
+  }
+  return curves;
+}
+
+void draw_panel(PlotScript& script, const std::vector<Curve>& curves, std::size_t layer,
                 FrequencyQuantity FrequencyReading::Layer::*which, std::string_view name) {
   std::string plot;
-  for (std::size_t arm = 0; arm < arms.size(); ++arm) {
-    if (layer >= arms[arm].reading->layers.size()) continue;
-    const RunStyle& style = run_style(arm);
-    const Rows rows = rows_of(arms[arm].reading->layers[layer].*which);
-    const std::string block = fmt::format("{}_{}_{}", name, layer, arm);
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    if (layer >= curves[i].reading->layers.size()) continue;
+    const Rows rows = rows_of(curves[i].bins(curves[i].reading->layers[layer].*which));
+    const std::string block = fmt::format("{}_{}_{}", name, layer, i);
     script.data(block, rows);
-    plot += barred_curve(block, rows, style, {1.0, 0.4, 1.2});
+    plot += barred_curve(block, rows, run_style(i), {1.0, 0.4, 1.2});
   }
   plot.resize(plot.size() - 2);
   script.line("plot {}", plot);
@@ -48,17 +70,17 @@ void draw_panel(PlotScript& script, std::span<const ReadFrequency> arms, std::si
 
 analyses::Maybe<Figure> frequency_figure(std::span<const ReadFrequency> arms) {
   using Missing = analyses::Maybe<Figure>;
-  if (arms.size() > most_runs)
-    return Missing::none(fmt::format("{} arms; {} can be told apart in one figure", arms.size(), most_runs));
+  const std::vector<Curve> curves = curves_of(arms);
+  if (curves.size() > most_runs)
+    return Missing::none(
+        fmt::format("{} curves of arms and placebos; {} can be told apart in one figure", curves.size(), most_runs));
   std::size_t layers = 0;
+  for (const ReadFrequency& arm : arms) layers = std::max(layers, arm.reading->layers.size());
   std::vector<std::string> labels;
-  for (const ReadFrequency& arm : arms) {
-    layers = std::max(layers, arm.reading->layers.size());
-    labels.push_back(arm.label());
-  }
+  for (const Curve& curve : curves) labels.push_back(curve.label());
   if (2 * layers > most_panels)
     return Missing::none(fmt::format("{} layers; {} panels fit one figure", layers, most_panels));
-  const std::vector<LegendEntry> legend = arms.size() > 1 ? name_runs(labels) : std::vector<LegendEntry>();
+  const std::vector<LegendEntry> legend = curves.size() > 1 ? name_runs(labels) : std::vector<LegendEntry>();
   PanelGrid grid{page_width, 0.3 + 1.75 * static_cast<double>(layers) + legend_height(legend, page_width)};
   grid.rows = static_cast<int>(layers);
   grid.columns = 2;
@@ -72,9 +94,9 @@ analyses::Maybe<Figure> frequency_figure(std::span<const ReadFrequency> arms) {
   for (std::size_t layer = 0; layer < layers; ++layer) {
     script.panel(2 * layer, fmt::format("layer {}: gain K", layer));
     if (layer == 0) draw_legend(script, legend, grid.width, grid.height);
-    draw_panel(script, arms, layer, &FrequencyReading::Layer::gain, "gain");
+    draw_panel(script, curves, layer, &FrequencyReading::Layer::gain, "gain");
     script.panel(2 * layer + 1, fmt::format("layer {}: prior precision λ", layer));
-    draw_panel(script, arms, layer, &FrequencyReading::Layer::precision, "precision");
+    draw_panel(script, curves, layer, &FrequencyReading::Layer::precision, "precision");
   }
   script.line("unset multiplot");
   return Figure{"k-by-frequency", grid.width, grid.height, script.text()};

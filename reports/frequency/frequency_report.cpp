@@ -37,22 +37,30 @@ void add_json(const ReadFrequency& arm, OrderedJson& summary) {
   summary["k_by_frequency"] = analyses::to_json(*arm.reading);
 }
 
-void add_rows(CsvTable& table, std::size_t layer, const char* name, const FrequencyQuantity& quantity) {
-  for (std::size_t i = 0; i < quantity.bins.size(); ++i) {
-    const FrequencyBin& bin = quantity.bins[i];
-    table.rows.push_back(
-        {cell(layer), std::string(name), cell(i + 1), cell(bin.items), bin.fewest, bin.most, bin.mean_count, bin.mean});
+/// @param placebo  its name; empty: the model
+void add_rows(CsvTable& table, std::size_t layer, const char* name, const std::string& placebo,
+              const std::vector<FrequencyBin>& bins) {
+  for (std::size_t i = 0; i < bins.size(); ++i) {
+    const FrequencyBin& bin = bins[i];
+    table.rows.push_back({cell(layer), std::string(name), placebo, cell(i + 1), cell(bin.items), bin.fewest, bin.most,
+                          bin.mean_count, bin.mean});
     append(table.rows.back(), bin.interval);
   }
 }
 
 std::vector<CsvTable> tables(const ReadFrequency& arm) {
-  CsvTable table{"k-by-frequency",
-                 {"layer", "quantity", "bin", "items", "fewest", "most", "mean_count", "mean", "low", "high"},
-                 {}};
+  CsvTable table{
+      "k-by-frequency",
+      {"layer", "quantity", "placebo", "bin", "items", "fewest", "most", "mean_count", "mean", "low", "high"},
+      {}};
+  const auto add = [&](std::size_t layer, const char* name, const FrequencyQuantity& quantity) {
+    add_rows(table, layer, name, "", quantity.bins);
+    for (std::size_t i = 0; i < quantity.placebos.size(); ++i)
+      add_rows(table, layer, name, arm.reading->placebos[i], quantity.placebos[i].bins);
+  };
   for (std::size_t layer = 0; layer < arm.reading->layers.size(); ++layer) {
-    add_rows(table, layer, "gain", arm.reading->layers[layer].gain);
-    add_rows(table, layer, "precision", arm.reading->layers[layer].precision);
+    add(layer, "gain", arm.reading->layers[layer].gain);
+    add(layer, "precision", arm.reading->layers[layer].precision);
   }
   return {table};
 }

@@ -18,8 +18,8 @@ struct ReadFrequency {
   std::string label() const { return reading->arm; }
 };
 
-/// K and lambda of bins of items against their mean training count: a row of two panels for each layer, arms laid over
-/// each other. Missing with more arms than can be told apart.
+/// K and lambda of bins of items against their mean training count: a row of two panels for each layer, arms and
+/// their placebos laid over each other. Missing with more curves than can be told apart.
 /// @param arms  at least one; of one data set
 analyses::Maybe<Figure> frequency_figure(std::span<const ReadFrequency> arms);
 

@@ -48,10 +48,10 @@ std::string row(std::size_t layer, std::string_view name, const FrequencyQuantit
                      paper);
 }
 
-std::string placebo_row(std::size_t layer, std::string_view name, const FrequencyQuantity& quantity) {
+std::string placebo_row(std::size_t layer, std::string_view name, const FrequencyQuantity::Placebo& placebo) {
   return fmt::format("{:<6} {:<7} {:<24} {}\n", layer, name,
-                     with_signed_interval(quantity.placebo->rho, quantity.placebo->interval),
-                     with_signed_interval(quantity.to_placebo->value, quantity.to_placebo->interval));
+                     with_signed_interval(placebo.mean.rho, placebo.mean.interval),
+                     with_signed_interval(placebo.difference.value, placebo.difference.interval));
 }
 
 /// The means of the rarest group of items and of the most frequent one.
@@ -61,22 +61,28 @@ std::string ends_of(const FrequencyQuantity& quantity) {
                      shown(quantity.bins.back().mean));
 }
 
-/// What the interval says, in a sentence; and why something is missing.
-std::string in_words(std::size_t layer, std::string_view name, const FrequencyQuantity& quantity) {
+/// What an interval says of a trend, or of a difference to that of a placebo.
+std::string in_words(const Maybe<Interval>& interval, std::string_view rises, std::string_view falls,
+                     std::string_view neither) {
+  if (!interval) return fmt::format("no interval: {}", interval.reason());
+  return std::string(interval->low > 0 ? rises : interval->high < 0 ? falls : neither);
+}
+
+/// Sentences on a quantity: its trend, and that beside each placebo; and why something is missing.
+std::string sentences_on(std::size_t layer, std::string_view name, const FrequencyQuantity& quantity,
+                         const std::vector<std::string>& placebos) {
   const std::string subject = fmt::format("layer {}, {}: ", layer, name);
   if (!quantity.mean.rho) return fmt::format("  {}no rho: {}\n", subject, quantity.mean.rho.reason());
-  const auto& judged = quantity.to_placebo ? quantity.to_placebo->interval : quantity.mean.interval;
-  if (!judged) return fmt::format("  {}no interval: {}\n", subject, judged.reason());
-  const std::string over = quantity.to_placebo ? " than in the placebo" : "";
-  if (judged->low > 0)
-    return fmt::format("  {}{}{}{}\n", subject, over.empty() ? "rises with frequency" : "rises more with frequency",
-                       over, ends_of(quantity));
-  if (judged->high < 0)
-    return fmt::format("  {}{}{}{}\n", subject, over.empty() ? "falls with frequency" : "rises less with frequency",
-                       over, ends_of(quantity));
-  return fmt::format("  {}{}{}\n", subject,
-                     over.empty() ? "no trend with frequency is shown" : "no difference to the placebo is shown",
-                     ends_of(quantity));
+  std::string text = fmt::format("  {}{}{}\n", subject,
+                                 in_words(quantity.mean.interval, "rises with frequency", "falls with frequency",
+                                          "no trend with frequency is shown"),
+                                 ends_of(quantity));
+  for (std::size_t i = 0; i < placebos.size(); ++i)
+    text += fmt::format("    {} placebo {}\n",
+                        in_words(quantity.placebos[i].difference.interval, "rises more, or falls less, than in",
+                                 "rises less, or falls more, than in", "no difference is shown to"),
+                        terminal_line(placebos[i]));
+  return text;
 }
 
 }  // namespace
@@ -94,18 +100,18 @@ std::string print_frequency(const FrequencyReading& reading) {
     text += row(layer, "K", reading.layers[layer].gain, paper(analyses::paper_frequency.gain));
     text += row(layer, "lambda", reading.layers[layer].precision, paper(analyses::paper_frequency.precision));
   }
-  if (!reading.placebo.empty()) {
-    text += fmt::format("\nplacebo {}\n{:<6} {:<7} {:<24} {}\n", terminal_line(reading.placebo), "layer", "of",
+  for (std::size_t i = 0; i < reading.placebos.size(); ++i) {
+    text += fmt::format("\nplacebo {}\n{:<6} {:<7} {:<24} {}\n", terminal_line(reading.placebos[i]), "layer", "of",
                         "rho [95%]", "rho less that of the placebo [95%]");
     for (std::size_t layer = 0; layer < reading.layers.size(); ++layer) {
-      text += placebo_row(layer, "K", reading.layers[layer].gain);
-      text += placebo_row(layer, "lambda", reading.layers[layer].precision);
+      text += placebo_row(layer, "K", reading.layers[layer].gain.placebos[i]);
+      text += placebo_row(layer, "lambda", reading.layers[layer].precision.placebos[i]);
     }
   }
   text += "\n";
   for (std::size_t layer = 0; layer < reading.layers.size(); ++layer) {
-    text += in_words(layer, "K", reading.layers[layer].gain);
-    text += in_words(layer, "lambda", reading.layers[layer].precision);
+    text += sentences_on(layer, "K", reading.layers[layer].gain, reading.placebos);
+    text += sentences_on(layer, "lambda", reading.layers[layer].precision, reading.placebos);
   }
   text += fmt::format(
       "\nrho: Spearman over items, an item's mean over its positions against its training count; mean over seeds\n"
@@ -113,7 +119,7 @@ std::string print_frequency(const FrequencyReading& reading) {
       "naive p: as if items were independent, which those of one history are not; the largest of the seeds\n"
       "paper: {}; layers count from 0 here\n",
       analyses::paper_frequency.where);
-  if (reading.placebo.empty())
+  if (reading.placebos.empty())
     text +=
         "Frequency is an input of the filter, through tau_base: a trend alone does not show that it was learned. Set "
         "a\n"

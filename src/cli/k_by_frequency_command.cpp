@@ -12,6 +12,8 @@
 #include "data/leave_one_out.h"
 #include "recommend/filtered_positions.h"
 #include "recommend/recommender_checkpoint.h"
+#include "recommend/untrained_positions.h"
+#include "recommend/variants.h"
 #include "reports/frequency/frequency_report.h"
 #include "reports/terminal/frequency_terminal.h"
 
@@ -22,6 +24,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -33,8 +36,8 @@ namespace fs = std::filesystem;
 struct FrequencyArguments {
   std::string run;
   InteractionArguments data;
-  std::vector<std::string> arms;  // none: every arm with a gain
-  std::string placebo;            // "FOLDER" or "FOLDER:ARM"
+  std::vector<std::string> arms;      // none: every arm with a gain
+  std::vector<std::string> placebos;  // "step-0", "FOLDER" or "FOLDER:ARM"
   analyses::FrequencyOptions options;
   std::string out;
 };
@@ -117,11 +120,16 @@ analyses::FilteredArm read_arm(const OpenedRun& opened, const std::string& arm, 
   return found;
 }
 
-/// The run and the arm that --placebo names, beside an arm with these seeds.
+/// What stands beside an arm: the arm of a run, or the models of the arm itself at step 0.
 struct Placebo {
-  OpenedRun opened;
+  OpenedRun opened;  ///< none: step 0
   std::string arm;
+
+  bool is_step_0() const { return opened.run == nullptr; }
 };
+
+/// The value of --placebo for the models of the run before their training.
+constexpr std::string_view step_0 = "step-0";
 
 /// A folder that exists may have a colon in its name.
 std::pair<std::string, std::string> folder_and_arm(const std::string& text) {
@@ -130,8 +138,8 @@ std::pair<std::string, std::string> folder_and_arm(const std::string& text) {
   return {text.substr(0, colon), text.substr(colon + 1)};
 }
 
-OpenedRun open_placebo(const FrequencyArguments& arguments, const data::LeaveOneOut& split) {
-  OpenedRun opened = open_run(folder_and_arm(arguments.placebo).first, "--placebo: ");
+OpenedRun open_placebo(const std::string& text, const data::LeaveOneOut& split) {
+  OpenedRun opened = open_run(folder_and_arm(text).first, "--placebo: ");
   CHECK(opened.run->split() == split.checksum(), "--placebo: {} was trained on other data, or on another split of it",
         opened.shown());
   return opened;
@@ -159,6 +167,72 @@ void check_seeds_of_placebo(const OpenedRun& opened, const std::string& arm, con
         printable(arm, 60), missing.size() == 1 ? "seed" : "seeds", fmt::join(missing, ", "));
 }
 
+/// Whether a value of --placebo names an arm of the run itself.
+bool names_own_arm(const std::string& placebo, const OpenedRun& opened, const std::string& arm) {
+  const auto [folder, of_folder] = folder_and_arm(placebo);
+  return placebo != step_0 && of_folder == arm && fs::exists(folder) && fs::equivalent(folder, opened.folder);
+}
+
+/// The arms that are read: those that are asked for, or all with a gain but the placebos.
+std::vector<std::string> arms_to_read(const FrequencyArguments& arguments, const OpenedRun& opened) {
+  for (const std::string& arm : arguments.arms) check_arm(opened, arm);
+  std::vector<std::string> arms = arguments.arms;
+  if (arms.empty()) {
+    arms = arms_with_gain(opened);
+    if (arms.size() > 1) {
+      std::erase_if(arms, [&](const std::string& arm) {
+        return std::ranges::any_of(arguments.placebos,
+                                   [&](const std::string& placebo) { return names_own_arm(placebo, opened, arm); });
+      });
+    }
+  }
+  CHECK(!arms.empty(), "--placebo: names every arm of {}; one must be left to be compared", opened.shown());
+  for (const std::string& arm : arms)
+    CHECK(!finished_seeds(opened, arm).empty(), "{}: no seed of arm {} is finished", opened.shown(),
+          printable(arm, 60));
+  return arms;
+}
+
+/// The placebos of each arm.
+std::vector<std::vector<Placebo>> placebos_of(const FrequencyArguments& arguments, const OpenedRun& opened,
+                                              const std::vector<std::string>& arms, const data::LeaveOneOut& split) {
+  std::vector<std::vector<Placebo>> found(arms.size());
+  for (auto text = arguments.placebos.begin(); text != arguments.placebos.end(); ++text) {
+    CHECK(std::find(arguments.placebos.begin(), text, *text) == text, "--placebo: '{}' is given twice",
+          printable(*text));
+    const OpenedRun placebo = *text == step_0 ? OpenedRun() : open_placebo(*text, split);
+    for (std::size_t i = 0; i < arms.size(); ++i) {
+      if (placebo.run == nullptr) {
+        found[i].push_back({placebo, arms[i]});
+        continue;
+      }
+      const std::string other = placebo_arm(placebo, folder_and_arm(*text).second, arms[i]);
+      CHECK(!fs::equivalent(placebo.folder, opened.folder) || other != arms[i], "--placebo: is arm {} of {} itself",
+            printable(arms[i], 60), opened.shown());
+      check_seeds_of_placebo(placebo, other, finished_seeds(opened, arms[i]));
+      found[i].push_back({placebo, other});
+    }
+  }
+  return found;
+}
+
+/// The models of an arm before their training.
+analyses::FilteredArm read_step_0(const OpenedRun& opened, const std::string& arm,
+                                  const std::vector<std::uint64_t>& seeds, const data::LeaveOneOut& split,
+                                  Progress& progress) {
+  const std::string variant = arm.size() > arm_of(arm).size() ? arm.substr(arm_of(arm).size() + 1) : "";
+  const recommend::Settings settings = recommend::settings_of_request(opened.run->request, variant, opened.shown());
+  analyses::FilteredArm found{"step 0", seeds, {}};
+  for (const std::uint64_t seed : seeds) {
+    const std::string where = fmt::format("{}, {} seed {} at step 0", opened.shown(), printable(arm, 60), seed);
+    found.models.push_back(recommend::untrained_positions(settings, recommend::find_arm(arm_of(arm))->arm, seed, split,
+                                                          data::HeldOut::test, where));
+    progress.advance(1, static_cast<double>(found.models.back().read.item.size()),
+                     fmt::format("{} seed {} at step 0", arm, seed));
+  }
+  return found;
+}
+
 void write_report(const std::vector<analyses::FrequencyReading>& readings, const fs::path& out) {
   const reports::WrittenReport written = reports::write_frequency_report(readings, out);
   for (const std::string& reason : written.left_out) print_notice("gainlens: left out: {}\n", reason);
@@ -174,42 +248,32 @@ void read_frequencies(FrequencyArguments arguments, const GlobalOptions& global)
   check(arguments.options);
   if (!arguments.out.empty()) check_holds_no_run(arguments.out);
   const OpenedRun opened = open_run(arguments.run, "");
-  for (const std::string& arm : arguments.arms) check_arm(opened, arm);
-  const std::vector<std::string> arms = arguments.arms.empty() ? arms_with_gain(opened) : arguments.arms;
-  for (const std::string& arm : arms)
-    CHECK(!finished_seeds(opened, arm).empty(), "{}: no seed of arm {} is finished", opened.shown(),
-          printable(arm, 60));
+  const std::vector<std::string> arms = arms_to_read(arguments, opened);
   const data::LeaveOneOut split(arguments.data.read());
   check_data(opened, split, arguments.data);
-  std::vector<Placebo> placebos;
-  if (!arguments.placebo.empty()) {
-    const OpenedRun placebo = open_placebo(arguments, split);
-    for (const std::string& arm : arms) {
-      const std::string other = placebo_arm(placebo, folder_and_arm(arguments.placebo).second, arm);
-      CHECK(!fs::equivalent(placebo.folder, opened.folder) || other != arm, "--placebo: is arm {} of {} itself",
-            printable(arm, 60), opened.shown());
-      check_seeds_of_placebo(placebo, other, finished_seeds(opened, arm));
-      placebos.push_back({placebo, other});
-    }
-  }
+  const std::vector<std::vector<Placebo>> placebos = placebos_of(arguments, opened, arms, split);
 
   double models = 0;
-  for (const std::string& arm : arms)
-    models += static_cast<double>(finished_seeds(opened, arm).size()) * (placebos.empty() ? 1 : 2);
+  for (std::size_t i = 0; i < arms.size(); ++i)
+    models += static_cast<double>(finished_seeds(opened, arms[i]).size() * (1 + placebos[i].size()));
   Progress progress("k-by-frequency", models, "positions", global.quiet);
   const std::vector<double> counts(split.training_counts().begin() + 1, split.training_counts().end());
+  const std::string data = printable(arguments.data.path);
   std::vector<analyses::FrequencyReading> readings;
   for (std::size_t i = 0; i < arms.size(); ++i) {
     const std::vector<std::uint64_t> seeds = finished_seeds(opened, arms[i]);
-    const std::string data = printable(arguments.data.path);
     const analyses::FilteredArm arm = read_arm(opened, arms[i], seeds, split, data, progress);
-    if (placebos.empty()) {
-      readings.push_back(analyses::frequency_reading(arm, nullptr, counts, arguments.options));
-      continue;
+    std::vector<analyses::FilteredArm> beside;
+    for (const Placebo& placebo : placebos[i]) {
+      if (placebo.is_step_0()) {
+        beside.push_back(read_step_0(opened, arms[i], seeds, split, progress));
+        continue;
+      }
+      beside.push_back(read_arm(placebo.opened, placebo.arm, seeds, split, data, progress));
+      const bool same_run = fs::equivalent(placebo.opened.folder, opened.folder);
+      beside.back().name = same_run ? placebo.arm : fmt::format("{}, arm {}", placebo.opened.shown(), placebo.arm);
     }
-    analyses::FilteredArm placebo = read_arm(placebos[i].opened, placebos[i].arm, seeds, split, data, progress);
-    placebo.name = fmt::format("{}, arm {}", placebos[i].opened.shown(), placebos[i].arm);
-    readings.push_back(analyses::frequency_reading(arm, &placebo, counts, arguments.options));
+    readings.push_back(analyses::frequency_reading(arm, beside, counts, arguments.options));
   }
   progress.finish();
   if (!arguments.out.empty()) write_report(readings, arguments.out);
@@ -236,9 +300,13 @@ void add_k_by_frequency(CLI::App& app, const GlobalOptions& global, Action& acti
   add_interaction_options(*command, arguments->data);
   add_name_list(*command, "--arm", arguments->arms,
                 "Arms, separated by commas (default: every arm whose gain follows from precisions)");
-  command->add_option("--placebo", arguments->placebo,
-                      "Folder of another run of the same data with the same seeds, or FOLDER:ARM, whose model cannot\n"
-                      "have learned a relation with frequency: prints the difference of the correlations");
+  command
+      ->add_option("--placebo", arguments->placebos,
+                   "Models that cannot have learned a relation with frequency; prints the difference of the\n"
+                   "correlations. step-0: the models of the run before their training. Or FOLDER or FOLDER:ARM: a run\n"
+                   "of the same data with the same seeds, for example one with --permute-popularity true. May be\n"
+                   "given several times")
+      ->allow_extra_args(false);
   command
       ->add_option("--groups", arguments->options.groups,
                    "Number of groups of users, 20 to 10000, of which each is left out once for the intervals")

@@ -19,6 +19,11 @@ bool learns_precision(const bft::Filter& filter, std::int64_t layers) {
          learns(bft::initial_precision_slots(filter, any_size, any_size, /*counted=*/true));
 }
 
+/// Whether the arm's precision of items follows from tau_base.
+bool reads_popularity(const bft::Filter& filter) {
+  return filter.has_initial_precision() && filter.options.initial_precision != bft::InitialPrecision::table;
+}
+
 /// The settings on which the numbers of an arm depend.
 OrderedJson read_by(std::string_view arm, const Settings& settings) {
   OrderedJson all = to_json(settings), read = OrderedJson::object();
@@ -46,6 +51,10 @@ std::string why_idle(const Settings& settings, std::string_view arm, std::string
   const bft::Filter filter{parts->arm, settings.filter};
   if (key == "precision_learning_rate" && !learns_precision(filter, layers_of(settings)))
     return fmt::format("arm {} learns no precision", arm);
+  if (key == "permute_popularity" && !reads_popularity(filter)) {
+    return filter.has_initial_precision() ? std::string("'initial_precision' is \"table\"")
+                                          : fmt::format("arm {} has no precision of items", arm);
+  }
   const bool of_filter = std::ranges::any_of(bft::filter_knobs(), [&](const auto& knob) { return knob.key == key; });
   return of_filter ? bft::why_idle(filter, key, layers_of(settings)) : std::string();
 }

@@ -17,7 +17,8 @@ namespace gainlens::recommend {
 namespace {
 
 /// Streams of random numbers of one seed. The order of the data has those of its epochs, from 0.
-constexpr std::uint64_t dropout_stream = std::uint64_t{1} << 40, negative_stream = std::uint64_t{1} << 41;
+constexpr std::uint64_t dropout_stream = std::uint64_t{1} << 40, negative_stream = std::uint64_t{1} << 41,
+                        popularity_stream = std::uint64_t{1} << 42;
 
 /// An untrained model.
 std::unique_ptr<Backbone> made_model(const Settings& settings, Arm arm, const data::LeaveOneOut& split,
@@ -27,9 +28,10 @@ std::unique_ptr<Backbone> made_model(const Settings& settings, Arm arm, const da
 }
 
 /// tau_base of each id.
-std::vector<float> item_bases(const data::LeaveOneOut& split) {
+std::vector<float> item_bases(const Settings& settings, const data::LeaveOneOut& split, std::uint64_t seed) {
   const auto& counts = split.training_counts();
   std::vector<float> bases = bft::popularity_ranks(std::span(counts).subspan(1));
+  if (settings.permute_popularity) Random(seed, popularity_stream).shuffle(bases);
   bases.insert(bases.begin(), 0);  // id 0 is no item
   return bases;
 }
@@ -72,7 +74,8 @@ RecommendTask::RecommendTask(const Settings& settings, Arm arm, const data::Leav
       validation_(ranking_metrics().size()),
       keep_(std::move(keep)),
       replicas_(replicas) {
-  if (training::FilterHost* host = model_->filter()) filter_.emplace(*host, steps_per_epoch(), item_bases(split));
+  if (training::FilterHost* host = model_->filter())
+    filter_.emplace(*host, steps_per_epoch(), item_bases(settings, split, seed));
   if (settings_.loss == LossKind::sampled) sampler_.emplace(split.training_counts(), settings_.negative_exponent);
 }
 
@@ -136,6 +139,15 @@ double RecommendTask::accumulate_gradients(std::int64_t step) {
 void RecommendTask::run_evaluation(const PackedSequences& inputs, const hooks::Hooks& hooks) const {
   const at::NoGradGuard no_gradients;
   model_->run(inputs, {}, hooks);
+}
+
+void RecommendTask::start_filter() {
+  if (!filter_) return;
+  const at::NoGradGuard no_gradients;
+  const PackedSequences inputs = inputs_of(users_of(0));
+  filter_->start_in_force({.batch = [&](const hooks::Hooks& hooks) { run_evaluation(inputs, hooks); }});
+  model_->run(inputs, {.training = true, .stretch_sums = filter_->stretch_sums()});
+  filter_->learn_from(inputs.items.numel(), replicas_);
 }
 
 std::vector<at::Tensor> RecommendTask::run_all(const hooks::Hooks& hooks) const {

@@ -52,6 +52,10 @@ class RecommendTask : public training::Task {
   std::string name_of(std::int64_t step) const override;
   std::string describe(double validation_loss) const override;
 
+  /// Puts a filter in force before any training, as if there were no warm-up: tau_range, the factors of the Jacobian
+  /// and the running means follow from the first batch, and nothing else changes. For the model at step 0.
+  void start_filter();
+
   std::int64_t steps_per_epoch() const;
   Backbone& model() { return *model_; }
   /// Null if the model has no filter.

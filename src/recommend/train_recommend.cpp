@@ -108,12 +108,6 @@ void check_trainings(const Recommenders& recommenders, const RecommendRequest& r
   }
 }
 
-/// The backbone of a request.
-const BackboneKind& backbone_of(const Json& request, const std::string& where) {
-  CHECK(request.contains("backbone") && request["backbone"].is_string(), "{}: has no text 'backbone'", where);
-  return backbone_named(request["backbone"].get<std::string>(), where + ": 'backbone'");
-}
-
 }  // namespace
 
 void check_arms(const std::vector<std::string>& arms) {
@@ -131,7 +125,7 @@ void combine_seeds(const std::filesystem::path& out, const data::LeaveOneOut& sp
   const std::string where = printable(file.string());
   runfile::RecommendRun run;
   run.request = read_json_file(file);
-  const Settings settings = stored_settings(run.request.at("training"), where, backbone_of(run.request, where));
+  const Settings settings = settings_of_request(run.request, "", where);
   auto variants = settings_of_variants(stored_variants(run.request, where), settings);
   variants.emplace("", settings);
   std::vector<experiment::SoughtArm> arms;

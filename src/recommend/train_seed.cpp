@@ -23,21 +23,6 @@ void add_ranks(experiment::Result& result, const std::vector<float>& ranks) {
   result.scores[runfile::rank_score].assign(ranks.begin(), ranks.end());
 }
 
-training::TrainerOptions trainer_options(const Settings& settings, const RecommendTask& task) {
-  const std::int64_t epoch = task.steps_per_epoch();
-  training::TrainerOptions options;
-  options.steps = settings.epochs * epoch;
-  options.schedule.decay = training::Decay::constant;
-  options.optimizer.learning_rate = settings.learning_rate;
-  options.optimizer.beta2 = settings.beta2;
-  options.max_gradient_norm = settings.max_gradient_norm;
-  options.evaluate_every = epoch;
-  options.save_every = settings.save_every * epoch;
-  options.patience = settings.patience;
-  options.quiet = true;  // the progress of all trainings is shown together
-  return options;
-}
-
 /// Gives the model of the task the weights of the best epoch, which rank 0 has stored.
 void take_best_weights(RecommendTask& task, const experiment::Job& job, training::Replicas& replicas) {
   std::optional<RecommenderCheckpoint> best;
@@ -115,6 +100,21 @@ experiment::StoredResult baseline_result(const experiment::Job& job, const SeedT
 }
 
 }  // namespace
+
+training::TrainerOptions trainer_options(const Settings& settings, const RecommendTask& task) {
+  const std::int64_t epoch = task.steps_per_epoch();
+  training::TrainerOptions options;
+  options.steps = settings.epochs * epoch;
+  options.schedule.decay = training::Decay::constant;
+  options.optimizer.learning_rate = settings.learning_rate;
+  options.optimizer.beta2 = settings.beta2;
+  options.max_gradient_norm = settings.max_gradient_norm;
+  options.evaluate_every = epoch;
+  options.save_every = settings.save_every * epoch;
+  options.patience = settings.patience;
+  options.quiet = true;  // the progress of all trainings is shown together
+  return options;
+}
 
 experiment::StoredResult train_seed(const experiment::Work& work, const SeedTraining& training) {
   const ArmParts* arm = find_arm(work.job.arm);

@@ -1,7 +1,9 @@
 #pragma once
 
 #include "experiment/experiment.h"
+#include "recommend/recommend_task.h"
 #include "recommend/train_recommend.h"
+#include "training/trainer.h"
 
 namespace gainlens::recommend {
 
@@ -11,6 +13,9 @@ struct SeedTraining {
   const data::LeaveOneOut& split;
   const data::InteractionOptions& options;  ///< with which the data were read
 };
+
+/// How the training of a task goes on, from the settings.
+training::TrainerOptions trainer_options(const Settings& settings, const RecommendTask& task);
 
 /// Trains one arm with one seed to its end, or continues it, and evaluates the best epoch on the test items. Baselines
 /// need no training; they are evaluated.

@@ -28,6 +28,9 @@ const std::vector<Knob<TrainingSettings>>& training_knobs() {
       whole_knob<Owner>("patience", "epochs without a better validation NDCG@10 before training stops; 0: never",
                         GAINLENS_MEMBER(patience), 0),
       whole_knob<Owner>("save_every", "epochs between saved states", GAINLENS_MEMBER(save_every), 1),
+      flag_knob<Owner>("permute_popularity", "tau_base is permuted over the items: a placebo for k-by-frequency",
+                       GAINLENS_MEMBER(permute_popularity))
+          .absent_is(false),
       flag_knob<Owner>("keep_seen", "items that a user has seen stay candidates, in validation and test",
                        GAINLENS_MEMBER(keep_seen))
           .absent_is(false),

@@ -23,13 +23,14 @@ struct TrainingSettings {
   double learning_rate = 1e-3;
   double precision_learning_rate = 100;  ///< factor on the learning rate of the parameters of precision
   double beta2 = 0.999;
-  double weight_decay = 0;       ///< of matrices and embeddings, decoupled
-  double max_gradient_norm = 0;  ///< 0: no clipping
-  std::int64_t batch = 256;      ///< users of a step
-  std::int64_t epochs = 200;     ///< at most
-  std::int64_t patience = 20;    ///< epochs without a better validation NDCG@10 before training stops; 0: never
-  std::int64_t save_every = 5;   ///< epochs between saved states
-  bool keep_seen = false;        ///< items that a user has seen stay candidates in every ranking
+  double weight_decay = 0;          ///< of matrices and embeddings, decoupled
+  double max_gradient_norm = 0;     ///< 0: no clipping
+  std::int64_t batch = 256;         ///< users of a step
+  std::int64_t epochs = 200;        ///< at most
+  std::int64_t patience = 20;       ///< epochs without a better validation NDCG@10 before training stops; 0: never
+  std::int64_t save_every = 5;      ///< epochs between saved states
+  bool permute_popularity = false;  ///< tau_base is permuted over the items, at random from the seed: a placebo
+  bool keep_seen = false;           ///< items that a user has seen stay candidates in every ranking
 };
 
 /// The members with their keys.

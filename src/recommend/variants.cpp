@@ -49,4 +49,16 @@ std::vector<Variant> stored_variants(const Json& request, const std::string& whe
   return variants;
 }
 
+Settings settings_of_request(const Json& request, const std::string& variant, const std::string& where) {
+  CHECK(request.contains("backbone") && request["backbone"].is_string(), "{}: has no text 'backbone'", where);
+  CHECK(request.contains("training"), "{}: has no 'training'", where);
+  const BackboneKind& backbone = backbone_named(request["backbone"].get<std::string>(), where + ": 'backbone'");
+  Settings settings = stored_settings(request["training"], where, backbone);
+  if (variant.empty()) return settings;
+  auto variants = settings_of_variants(stored_variants(request, where), settings);
+  const auto found = variants.find(variant);
+  CHECK(found != variants.end(), "{}: has no variant '{}'", where, printable(variant, 60));
+  return found->second;
+}
+
 }  // namespace gainlens::recommend

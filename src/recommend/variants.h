@@ -27,4 +27,10 @@ Json to_json(const std::map<std::string, Settings>& variants, const std::vector<
 /// @throws InvalidArgument  its request cannot be read
 std::vector<Variant> stored_variants(const Json& request, const std::string& where);
 
+/// The settings of a run, or of one of its variants.
+/// @param request  of the run
+/// @param variant  empty: the run's own
+/// @throws InvalidArgument  the request cannot be read; it has no such variant
+Settings settings_of_request(const Json& request, const std::string& variant, const std::string& where);
+
 }  // namespace gainlens::recommend

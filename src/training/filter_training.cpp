@@ -120,6 +120,14 @@ void FilterTraining::prepare(std::int64_t step, const FilterPasses& passes) {
   if (due && !first && precision_.items.defined()) estimate_items(passes);
 }
 
+void FilterTraining::start_in_force(const FilterPasses& passes) {
+  if (!has_precision()) return;
+  const at::NoGradGuard no_gradients;
+  host_.refresh_jacobian();
+  precision_.strength.fill_(1);
+  start_initial_precision(passes);
+}
+
 void FilterTraining::start_initial_precision(const FilterPasses& passes) {
   started_from_ = 2.0 * static_cast<double>(host_.head_dim());
   if (!precision_.range.defined() && !precision_.items.defined()) return;

@@ -56,6 +56,9 @@ class FilterTraining {
   /// time has come, the factors of the Jacobian and the tau of em.
   /// @throws RunFailed  a precision is NaN (names the layer)
   void prepare(std::int64_t step, const FilterPasses& passes);
+  /// The whole filter acts, in a model that has not been trained: tau_range and the factors of the Jacobian.
+  /// @throws RunFailed  a precision is NaN (names the layer)
+  void start_in_force(const FilterPasses& passes);
   /// Takes up what the passes of a step give: bft::FilterState::stretch_sums. Null if no running mean is kept.
   std::vector<at::Tensor>* stretch_sums();
   /// After the passes of a step: the running means take up their sums.

@@ -129,7 +129,7 @@ class Trainer {
   }
 
   void save() const {
-    if (!replicas_.leads()) return;
+    if (state_file_.empty()) return;
     TrainingState state;
     state.step = step_;
     state.tensors = optimizer_.state();
@@ -221,8 +221,7 @@ std::string Task::describe(double validation_loss) const {
 
 TrainingOutcome train(Task& task, const TrainingFolder* folder, const TrainerOptions& options, Replicas& replicas) {
   check(options);
-  ASSERT((folder != nullptr) == replicas.leads(), "training: rank {} of the processes has {} folder", replicas.rank(),
-         folder != nullptr ? "a" : "no");
+  ASSERT(folder == nullptr || replicas.leads(), "training: rank {} of the processes has a folder", replicas.rank());
   return Trainer(task, folder, options, replicas).run();
 }
 

@@ -82,7 +82,7 @@ TrainingOutcome train(Task& task, const TrainingFolder& folder, const TrainerOpt
 
 /// Likewise with several processes, which all call this function with equal tasks. Only rank 0 stores states and calls
 /// keep_best(). The losses are those of one process to rounding.
-/// @param folder  of rank 0; null in the other processes
+/// @param folder  of rank 0; null in the other processes, or if nothing is to be saved
 TrainingOutcome train(Task& task, const TrainingFolder* folder, const TrainerOptions& options, Replicas& replicas);
 
 /// The history as CSV with a header line, one line per evaluation.

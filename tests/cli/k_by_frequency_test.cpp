@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -74,7 +75,7 @@ TEST_F(KByFrequency, EveryLayerOfEveryArmWithAFilterIsRead) {
                               HasSubstr("Frequency is an input of the filter"), Not(HasSubstr("plain"))));
   for (const char* file : {"/report.html", "/k-by-frequency.svg", "/summary.json"})
     EXPECT_TRUE(std::filesystem::exists(out + file)) << file;
-  EXPECT_THAT(bytes_of(out + "/tables/k-by-frequency.csv"), StartsWith("layer,quantity,bin,items,"));
+  EXPECT_THAT(bytes_of(out + "/tables/k-by-frequency.csv"), StartsWith("layer,quantity,placebo,bin,items,"));
 
   const ProgramResult found = read(run_, {"--json", "--bins", "3"});
   ASSERT_EQ(found.exit_code, 0) << found.error;
@@ -114,14 +115,36 @@ TEST_F(KByFrequency, APlaceboStandsBesideTheModel) {
   };
   const Json beside = quantity(read(run_, {"--placebo", other_ + ":bft", "--json"}), 1);
   const Json alone = quantity(read(other_, {"--json"}), 1).at("seeds").at(0);
-  EXPECT_EQ(beside.at("placebo").at("rho"), alone.at("rho"));
-  EXPECT_NEAR(beside.at("difference_to_placebo").get<double>(),
-              beside.at("rho").get<double>() - alone.at("rho").get<double>(), 1e-12);
+  const Json& placebo = beside.at("placebos").at(0);
+  EXPECT_EQ(placebo.at("rho"), alone.at("rho"));
+  EXPECT_NEAR(placebo.at("difference").get<double>(), beside.at("rho").get<double>() - alone.at("rho").get<double>(),
+              1e-12);
   const std::string copy = folder_.path() / "copy";
   std::filesystem::copy(run_, copy, std::filesystem::copy_options::recursive);
-  const Json same = quantity(read(run_, {"--placebo", copy, "--json"}), 1);
-  EXPECT_EQ(same.at("difference_to_placebo"), 0.0);
+  const Json same = quantity(read(run_, {"--placebo", copy, "--json"}), 1).at("placebos").at(0);
+  EXPECT_EQ(same.at("difference"), 0.0);
   EXPECT_EQ(same.at("difference_interval"), (std::vector<double>{0, 0}));
+}
+
+TEST_F(KByFrequency, StepZeroAndAPermutedTauBaseArePlacebos) {
+  // A variant needs another option that differs from the run: it is trained in the same folder.
+  train(run_, {"--arm", "bft"});
+  train(run_, {"--arm", "bft", "--variant", "permuted:permute_popularity=true"});
+  const std::string out = folder_.path() / "page";
+  const ProgramResult text = read(run_, {"--placebo", "step-0", "--placebo", run_ + ":bft/permuted", "--out", out});
+  ASSERT_EQ(text.exit_code, 0) << text.error;
+  EXPECT_THAT(text.out, AllOf(StartsWith("arm bft, seed 0: "), HasSubstr("\nplacebo step 0\n"),
+                              HasSubstr("\nplacebo bft/permuted\n"), Not(HasSubstr("arm bft/permuted"))));
+  EXPECT_THAT(bytes_of(out + "/tables/k-by-frequency.csv"),
+              AllOf(HasSubstr("\n0,gain,step 0,1,"), HasSubstr("\n1,precision,bft/permuted,1,")));
+  const ProgramResult found = read(run_, {"--placebo", "step-0", "--placebo", run_ + ":bft/permuted", "--json"});
+  const Json arm = Json::parse(found.out).at("arms").at(0);
+  EXPECT_EQ(arm.at("placebos"), (std::vector<std::string>{"step 0", "bft/permuted"}));
+  const Json& first = arm.at("layers")[0].at("precision");
+  // At step 0 lambda is tau_range tau_base + ln 2, so it has the order of the counts exactly; permuted, it has not.
+  EXPECT_GT(first.at("placebos")[0].at("rho"), 0.999);
+  EXPECT_LT(std::abs(first.at("placebos")[1].at("rho").get<double>()), 0.6);
+  EXPECT_EQ(read(run_, {"--placebo", "step-0", "--json"}).out, read(run_, {"--placebo", "step-0", "--json"}).out);
 }
 
 TEST_F(KByFrequency, FewUsersGetNoInterval) {
@@ -129,7 +152,7 @@ TEST_F(KByFrequency, FewUsersGetNoInterval) {
   train(run_, {"--arm", "bft"});
   const ProgramResult text = read(run_);
   ASSERT_EQ(text.exit_code, 0) << text.error;
-  EXPECT_THAT(text.out, HasSubstr("layer 0, K: no interval: fewer than 30 users\n"));
+  EXPECT_THAT(text.out, HasSubstr("layer 0, K: no interval: fewer than 30 users"));
 }
 
 TEST_F(KByFrequency, WrongRequestsGetOneLine) {
@@ -146,6 +169,8 @@ TEST_F(KByFrequency, WrongRequestsGetOneLine) {
   expect_refused(read(run_, {"--ties", "item", "--min-item-count", "8"}), "is split otherwise than the data");
   expect_refused(read(run_, {"--placebo", other_}), other_ + ": has no filter");
   expect_refused(read(run_, {"--placebo", run_}), "--placebo: is arm bft of " + run_ + " itself");
+  expect_refused(read(run_, {"--placebo", "step-0", "--placebo", "step-0"}), "--placebo: 'step-0' is given twice");
+  expect_refused(read(run_, {"--placebo", run_ + ":bft"}), "--placebo: is arm bft of " + run_ + " itself");
   expect_refused(read(run_, {"--placebo", data_}), "--placebo: " + data_ + ": is a file");
   expect_refused(read(run_, {"--out", run_}), "is the folder of a run");
   const std::string seeds = folder_.path() / "seeds", split = folder_.path() / "split";

@@ -2,10 +2,12 @@
 #include "recommend/idle_settings.h"
 
 #include "core/error.h"
+#include "recommend/baselines.h"
+#include "recommend/recommend_task.h"
 #include "recommend/small_data.h"
-#include "recommend/train_recommend.h"
+#include "recommend/train_seed.h"
 #include "support/refusal.h"
-#include "support/shared_data.h"
+#include "training/replicas.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +20,6 @@ namespace gainlens::recommend {
 namespace {
 
 using gainlens::testing::refusal_of;
-using gainlens::testing::TemporaryFolder;
 using ::testing::HasSubstr;
 
 Settings with(const Json& changes, std::int64_t layers) {
@@ -97,6 +98,10 @@ const std::vector<Case>& cases() {
       {"precision_learning_rate", 1},
       {"precision_learning_rate", 1, {{"recency_decay", false}}},
       {"precision_learning_rate", 1, {{"initial_precision", "count"}}},
+      {"permute_popularity", true},
+      {"permute_popularity", true, {{"initial_precision", "count"}}},
+      {"permute_popularity", true, {{"initial_precision", "em"}}},
+      {"permute_popularity", true, {{"initial_precision", "table"}}},
       {"negatives", 3},
       {"negatives", 3, {{"loss", "sampled"}}},
       {"negative_exponent", 0.5, {{"loss", "sampled"}}},
@@ -116,24 +121,31 @@ class Trainings {
   }
 
  private:
-  std::string trained(const std::string& arm, std::int64_t layers, const Json& changes) {
-    RecommendRequest request;
-    request.data_name = "ring";
-    request.settings = with(changes, layers);
-    request.arms = {arm};
-    request.seeds = 1;
-    request.quiet = true;
-    request.out = folder_.path() / std::to_string(numbers_.size());
+  /// Nothing is written to files: there are several hundred trainings.
+  std::string trained(const std::string& arm, std::int64_t layers, const Json& changes) const {
     try {
-      const experiment::Result found = train_recommend(request, split_).seeds.front().result;
+      const Settings settings = with(changes, layers);
+      const ArmParts* const parts = find_arm(arm);
+      if (parts == nullptr)
+        return Json(rank_all(*make_baseline(arm, split_), split_, data::HeldOut::test,
+                             {.keep_seen = settings.keep_seen}))
+            .dump();
+      training::SingleReplica alone;
+      RecommendTask task(
+          settings, parts->arm, split_, 0, [](Backbone&) { return Json(); }, alone);
+      const auto done = training::train(task, nullptr, trainer_options(settings, task), alone);
+      std::vector<double> losses;
+      for (const training::Evaluation& point : done.history) losses.push_back(point.training_loss);
       // With one layer the curves of the filter show weights of predict that nothing reads.
-      return Json{found.curve, layers > 1 ? Json(found.filter) : Json(), found.scores.at("rank")}.dump();
+      const bool has_curves = layers > 1 && task.filter() != nullptr;
+      return Json{losses, task.validation(), has_curves ? Json(task.filter()->curves()) : Json(),
+                  task.ranks(data::HeldOut::test)}
+          .dump();
     } catch (const InvalidArgument&) {
       return {};
     }
   }
 
-  TemporaryFolder folder_;
   data::LeaveOneOut split_ = ring_of(30, 11);
   std::map<std::string, std::string> numbers_;
 };

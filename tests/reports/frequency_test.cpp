@@ -50,8 +50,8 @@ FilteredPositions model_of(double slope, double share = 0) {
   return model;
 }
 
-FrequencyReading reading_of(const FilteredArm& arm, const FilteredArm* placebo = nullptr) {
-  return analyses::frequency_reading(arm, placebo, counts, {.bins = 4});
+FrequencyReading reading_of(const FilteredArm& arm, const std::vector<FilteredArm>& placebos = {}) {
+  return analyses::frequency_reading(arm, placebos, counts, {.bins = 4});
 }
 
 TEST(FrequencyTerminal, SaysWhichWayAQuantityGoesAndWhyOneIsMissing) {
@@ -70,14 +70,21 @@ TEST(FrequencyTerminal, SaysWhichWayAQuantityGoesAndWhyOneIsMissing) {
 TEST(FrequencyTerminal, JudgesTheDifferenceToAPlacebo) {
   const FilteredArm model{"bft", {3, 4}, {model_of(0.01), model_of(0.02)}},
       flat{"flat", {3, 4}, {model_of(0, 1), model_of(0, 2)}};
-  const FrequencyReading above = reading_of(model, &flat);
+  const FrequencyReading above = reading_of(model, {flat, model});
   const std::string text = print_frequency(above);
-  EXPECT_THAT(text, AllOf(HasSubstr("seeds 3, 4"), HasSubstr("placebo flat\n"),
-                          HasSubstr("K: rises more with frequency than in the placebo"), Not(HasSubstr("tau_base"))));
-  EXPECT_EQ(*above.layers[0].gain.to_placebo->value,
-            *above.layers[0].gain.mean.rho - *above.layers[0].gain.placebo->rho);
-  EXPECT_THAT(print_frequency(reading_of(flat, &model)), HasSubstr("K: rises less with frequency than in the placebo"));
-  EXPECT_THAT(print_frequency(reading_of(model, &model)), HasSubstr("K: no difference to the placebo is shown"));
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("seeds 3, 4"), HasSubstr("placebo flat\n"), HasSubstr("placebo bft\n"),
+                    HasSubstr("    rises more, or falls less, than in placebo flat\n    no difference is shown to "
+                              "placebo bft\n"),
+                    Not(HasSubstr("tau_base"))));
+  const analyses::FrequencyQuantity& gain = above.layers[0].gain;
+  ASSERT_EQ(gain.placebos.size(), 2u);
+  EXPECT_EQ(*gain.placebos[0].difference.value, *gain.mean.rho - *gain.placebos[0].mean.rho);
+  EXPECT_EQ(*gain.placebos[1].difference.value, 0);
+  EXPECT_EQ(gain.placebos[1].bins.front().mean, gain.bins.front().mean);
+  EXPECT_EQ(*reading_of(flat).layers[0].gain.mean.rho, *gain.placebos[0].mean.rho);
+  EXPECT_THAT(print_frequency(reading_of(flat, {model})),
+              HasSubstr("    rises less, or falls more, than in placebo bft\n"));
 }
 
 TEST(FrequencyReadings, BinsAreThoseOfTheMeanOverSeeds) {
@@ -96,7 +103,7 @@ TEST(FrequencyReadings, ModelsOfOtherPositionsAreRefused) {
   FilteredPositions other = model_of(0.01);
   other.read.place[0] = 2;
   const FilteredArm model{"bft", {0}, {model_of(0.01)}}, differs{"other", {0}, {other}};
-  EXPECT_THAT(refusal_of([&] { reading_of(model, &differs); }), HasSubstr("other: its models read other positions"));
+  EXPECT_THAT(refusal_of([&] { reading_of(model, {differs}); }), HasSubstr("other: its models read other positions"));
   FilteredPositions deeper = model_of(0.01);
   deeper.layers.resize(2, deeper.layers[0]);
   EXPECT_THAT(refusal_of([&] {
@@ -113,13 +120,13 @@ TEST(FrequencyReport, HasAFigureATableAndASummary) {
   EXPECT_TRUE(written.failed.empty());
   EXPECT_THAT(bytes_of(folder.path() / "page/report.html"), HasSubstr("layer 0, K: rises with frequency"));
   EXPECT_THAT(bytes_of(folder.path() / "page/tables/k-by-frequency.csv"),
-              HasSubstr("\n0,precision,4,15,46,60,53,7,7,7\n"));
+              HasSubstr("\n0,precision,,4,15,46,60,53,7,7,7\n"));
   std::vector<FrequencyReading> arms(2, one.front());
   arms[1].arm = "bft/wide";
   EXPECT_TRUE(write_frequency_report(arms, folder.path() / "two").left_out.empty());
   EXPECT_TRUE(std::filesystem::exists(folder.path() / "two/tables/run-2/k-by-frequency.csv"));
   const std::vector<ReadFrequency> many(7, ReadFrequency{one.data()});
-  EXPECT_THAT(frequency_figure(many).reason(), HasSubstr("7 arms; 6 can be told apart"));
+  EXPECT_THAT(frequency_figure(many).reason(), HasSubstr("7 curves of arms and placebos; 6 can be told apart"));
 }
 
 }  // namespace
