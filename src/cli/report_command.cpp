@@ -155,7 +155,9 @@ void report_recommender(const ReportArguments& arguments, const GlobalOptions& g
         "--paper: needs the name of a data set, since {} is a recommender run", printable(path.string()));
   if (arguments.paper) options.paper = analyses::parse_paper_data_set(*arguments.paper);
   const auto run = given_recommend_run(path);
-  const Json preset = Json(recommend::to_json(recommend::settings_of(recommend::preset("paper"), "--preset")));
+  const recommend::BackboneKind& backbone = recommend::backbone_named(run->backbone(), printable(path.string()));
+  const Json preset =
+      Json(recommend::to_json(recommend::settings_of(recommend::preset("paper", backbone), "--preset", backbone)));
   const reports::TrainedRun trained{printable(folder_of(path).filename().string()),
                                     analyses::recommender_results(path, run, options), preset};
   finish(reports::write_recommend_report(trained, out, writing_of(arguments)), out, global.json);

@@ -36,7 +36,7 @@ struct TrainRecommendArguments {
   std::vector<std::string> arms = {"plain"};
   std::int64_t seeds = 1;
   std::optional<std::int64_t> seeds_at_once;
-  std::string preset = "paper";
+  std::string preset = recommend::presets().front().name;
   std::string config;
   std::map<std::string, std::string> knobs;  // as given on the command line
   std::vector<std::string> variants;
@@ -47,7 +47,7 @@ struct TrainRecommendArguments {
 
 recommend::Settings settings_of(const TrainRecommendArguments& arguments) {
   const recommend::BackboneKind& backbone = recommend::backbone_named(arguments.backbone, "--backbone");
-  Json changes = recommend::preset(arguments.preset);
+  Json changes = recommend::preset(arguments.preset, backbone);
   if (!arguments.config.empty()) {
     const Json given = read_json_file(arguments.config);
     recommend::check_settings(given, printable(arguments.config), backbone);  // names the file in messages
@@ -252,6 +252,18 @@ std::vector<Knob<recommend::Settings>> all_knobs() {
   return all;
 }
 
+/// The value of a setting without options, by the first preset.
+std::string default_of(const Knob<recommend::Settings>& knob) {
+  for (const recommend::BackboneKind& backbone : recommend::backbones()) {
+    if (std::ranges::find(recommend::knobs(backbone), knob.key, &Knob<recommend::Settings>::key) ==
+        recommend::knobs(backbone).end())
+      continue;
+    const Json changes = recommend::preset(recommend::presets().front().name, backbone);
+    return knob.get(recommend::settings_of(changes, "preset", backbone)).dump();
+  }
+  throw InternalError(fmt::format("no backbone has the setting {}", knob.key));
+}
+
 std::string knob_help() {
   std::string text =
       "A training may be killed at any moment. The same command called again continues and ends with the same "
@@ -259,7 +271,7 @@ std::string knob_help() {
       "More seeds or arms may be asked for in the same folder.\n"
       "A file for --config is a JSON object with any of these keys, which are options too (--learning-rate 1e-3):\n";
   for (const Knob<recommend::Settings>& knob : all_knobs())
-    text += fmt::format("  {:<23} {} (default {})\n", knob.key, knob.help, knob.get(recommend::Settings()).dump());
+    text += fmt::format("  {:<23} {} (default {})\n", knob.key, knob.help, default_of(knob));
   text += "Arms:\n";
   for (const recommend::ArmParts& arm : recommend::all_arms()) text += fmt::format("  {:<16} {}\n", arm.name, arm.help);
   return text +
@@ -275,6 +287,14 @@ std::string backbone_help() {
   std::string text;
   for (const recommend::BackboneKind& backbone : recommend::backbones())
     text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", backbone.name, backbone.help);
+  return text;
+}
+
+/// "paper: what it is; ..."
+std::string preset_help() {
+  std::string text;
+  for (const recommend::Preset& preset : recommend::presets())
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", preset.name, preset.help);
   return text;
 }
 
@@ -303,8 +323,7 @@ void add_train_recommend(CLI::App& train, const GlobalOptions& global, Action& a
                    "OUT/ARM/NAME. May be given several times")
       ->allow_extra_args(false)
       ->type_name("NAME:key=value");
-  command->add_option("--preset", arguments->preset, "Settings to begin with: paper, or beauty-tuned")
-      ->capture_default_str();
+  command->add_option("--preset", arguments->preset, "Settings to begin with: " + preset_help())->capture_default_str();
   command->add_option("--config", arguments->config, "JSON file with settings, see below");
   command->add_option("--out", arguments->out, "Run folder to write; the same request continues in it")->required();
   const auto filter_knobs = bft::filter_knobs();

@@ -5,6 +5,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 #include <vector>
 
@@ -81,17 +82,33 @@ training::RequestRules request_rules(const BackboneKind& backbone) {
       .complete = {"", "/data", "/training"}};
 }
 
-Json preset(std::string_view name) {
-  if (name == "paper") return Json::object();
-  if (name == "beauty-tuned") {
-    return {{"initial_precision", "count"},
-            {"most_precision", 20},
-            {"recency_decay", true},
-            {"epochs", 300},
-            {"patience", 30}};
+const std::vector<Preset>& presets() {
+  static const std::vector<Preset> all = {
+      {"paper", "what the paper states, and a norm after the embeddings", {{"embedding_norm", true}}},
+      {"paper-no-norm", "the same without that norm, as runs of earlier versions", Json::object()},
+      {"beauty-tuned",
+       "paper, with what the paper changes for Beauty",
+       {{"embedding_norm", true},
+        {"initial_precision", "count"},
+        {"most_precision", 20},
+        {"recency_decay", true},
+        {"epochs", 300},
+        {"patience", 30}}},
+  };
+  return all;
+}
+
+Json preset(std::string_view name, const BackboneKind& backbone) {
+  std::vector<std::string> names;
+  for (const Preset& known : presets()) {
+    names.push_back(known.name);
+    if (known.name != name) continue;
+    Json changes = known.changes;
+    constexpr const char* norm = "embedding_norm";
+    if (std::ranges::find(backbone.knobs, norm, &Knob<Json>::key) == backbone.knobs.end()) changes.erase(norm);
+    return changes;
   }
-  const std::vector<std::string> names = {"paper", "beauty-tuned"};
-  throw_invalid("--preset: '{}'; must be {}{}", printable(name, 60), fmt::join(names, " or "),
+  throw_invalid("--preset: '{}'; must be one of {}{}", printable(name, 60), fmt::join(names, ", "),
                 did_you_mean(name, names));
 }
 

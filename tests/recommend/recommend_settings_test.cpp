@@ -33,12 +33,29 @@ TEST(RecommendSettings, AreReadAsTheyAreWritten) {
   EXPECT_THAT(refusal({{"embedding_norm", 1}}), HasSubstr("must be true or false"));
   EXPECT_THAT(refusal({{"heads", 3}}), HasSubstr("must divide"));
   EXPECT_THAT(refusal(3), HasSubstr("must be an object"));
-  EXPECT_THAT(refusal_of([] { preset("papers"); }), HasSubstr("did you mean 'paper'"));
+  EXPECT_THAT(refusal_of([] { preset("papers"); }),
+              HasSubstr("must be one of paper, paper-no-norm, beauty-tuned; did you mean 'paper'"));
   EXPECT_THAT(refusal({{"estimator", "sandwich"}, {"initial_precision", "em"}}), HasSubstr("with a likelihood"));
   const Settings tuned = settings_of(preset("beauty-tuned"), "preset");
   EXPECT_EQ(tuned.filter.initial_precision, bft::InitialPrecision::count);
   EXPECT_EQ(tuned.filter.most_precision, 20);
   EXPECT_EQ(tuned.epochs, 300);
+}
+
+TEST(Presets, DifferFromTheDefaultsByTheNormAlone) {
+  EXPECT_EQ(presets().front().name, "paper");
+  const Json defaults = Json(to_json(Settings())), paper = Json(to_json(settings_of(preset("paper"), "preset")));
+  EXPECT_EQ(Json(to_json(settings_of(preset("paper-no-norm"), "preset"))), defaults);
+  EXPECT_EQ(Json::diff(defaults, paper),
+            Json::parse(R"([{"op": "replace", "path": "/embedding_norm", "value": true}])"));
+}
+
+TEST(Presets, LeaveOutTheNormOfABackboneWithoutIt) {
+  BackboneKind other = backbones().front();
+  other.name = "other";
+  std::erase_if(other.knobs, [](const auto& knob) { return knob.key == "embedding_norm"; });
+  EXPECT_FALSE(preset("paper", other).contains("embedding_norm"));
+  EXPECT_TRUE(preset("beauty-tuned", backbones().front()).contains("embedding_norm"));
 }
 
 TEST(TrainingMemory, GrowsWithTheBatchAndRefusesWhatDoesNotFit) {
