@@ -13,7 +13,7 @@
 
 namespace gainlens::analyses {
 
-/// How weights and values of one query arise in the simulation. docs/bft.md, "What is simulated".
+/// How weights and values of one query arise in the simulation. docs/estimators.md, "What is simulated".
 enum class TruthScenario {
   independent,    ///< normal values of variance sigma0^2, which the prior assumes; weights drawn apart from them
   unit_variance,  ///< the same with variance 1: that of W_V h under Xavier initialisation, for h of unit variance

@@ -32,7 +32,7 @@ struct NoisyTokens {
 /// @param noise  delta needs it, the others do not read it
 /// @return [batch, head, query, dimension] in the dtype of the weights
 /// @throws InvalidArgument  shapes or dtypes do not fit, delta without `noise`, options as check() says
-/// Source: docs/bft.md, "Estimators".
+/// Source: docs/estimators.md.
 at::Tensor observation_variance(Estimator estimator, const AttentionWeights& attention,
                                 const EstimatorOptions& options = {}, const NoisyTokens* noise = nullptr);
 

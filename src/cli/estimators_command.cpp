@@ -62,7 +62,7 @@ void add_estimators(CLI::App& app, const GlobalOptions& global, Action& action) 
       app, subcommand_named("estimators"), "gainlens estimators --draws 500 --out estimators-report",
       "The precision of attention's estimate e = sum p v is lambda_obs = 1/V. Each estimator of V is set against the\n"
       "true variance on simulated queries: normal values, values of another scale, scores that depend on values,\n"
-      "heavy tails, noisy tokens, equal values. docs/bft.md has the formulas and says what is random.");
+      "heavy tails, noisy tokens, equal values. docs/estimators.md has the formulas and says what is random.");
   auto arguments = std::make_shared<EstimatorsArguments>();
   command
       ->add_option("--draws", arguments->options.draws,

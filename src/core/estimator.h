@@ -6,7 +6,7 @@
 
 namespace gainlens {
 
-/// How the variance V of an estimate e = sum p v is estimated; lambda_obs = 1/V. docs/bft.md, "Estimators".
+/// How the variance V of an estimate e = sum p v is estimated; lambda_obs = 1/V. docs/estimators.md.
 enum class Estimator {
   reml,               ///< the paper's: eq. (6) [eq:reml]
   reml_naive,         ///< without a prior: eq. (5) [eq:reml-naive]

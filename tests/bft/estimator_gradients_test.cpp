@@ -1,4 +1,4 @@
-// Gradients of every estimator against central differences in float64. The test prints the table of docs/bft.md.
+// Gradients of every estimator against central differences in float64. The test prints the table of docs/estimators.md.
 #include "bft/observation_variance.h"
 #include "support/central_differences.h"
 #include "support/refusal.h"

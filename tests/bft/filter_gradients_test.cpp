@@ -1,5 +1,5 @@
 // Gradients of every part of the filter against central differences in float64. The test prints the table of
-// docs/bft.md.
+// docs/bft-measurements.md.
 #include "bft/feedforward_jacobian.h"
 #include "bft/filter_step.h"
 #include "bft/initial_precision.h"

@@ -37,7 +37,7 @@ TEST(EstimatorsCommand, PrintsTablesOrJsonAndWritesAReport) {
 }
 
 TEST(EstimatorsCommand, ItsPageHoldsWhatItPrints) {
-  const std::string page = read_text_file(std::filesystem::path(GAINLENS_SOURCE_DIR) / "docs/bft.md");
+  const std::string page = read_text_file(std::filesystem::path(GAINLENS_SOURCE_DIR) / "docs/estimators.md");
   const std::string first = "5000 draws of each scenario";
   const std::size_t begin = page.find(first), end = page.find("```", begin);
   ASSERT_NE(begin, std::string::npos);

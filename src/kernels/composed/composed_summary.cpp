@@ -77,7 +77,7 @@ struct VarianceRatio {
   static constexpr double resolved = 1e4;  // V is given with 4 digits at least
 };
 
-/// Source: docs/bft.md, "Estimators".
+/// Source: docs/estimators.md.
 /// @param unit  [head, 1, value_dim] factor on every square of values; undefined: 1
 VarianceRatio variance_ratio(const AttentionOptions& options, const Evidence& evidence, double prior_variance,
                              const at::Tensor& unit) {

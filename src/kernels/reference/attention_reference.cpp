@@ -126,7 +126,7 @@ Moments moments(const Inputs& in, std::int64_t kv_head, std::span<const double> 
   return result;
 }
 
-/// lambda_obs = 1 / V, without bounds; NaN where V is not defined. docs/bft.md, "Estimators".
+/// lambda_obs = 1 / V, without bounds; NaN where V is not defined. docs/estimators.md.
 double unbounded_precision(const AttentionOptions& options, const Moments& m, const Spread& spread,
                            double prior_variance) {
   const double n = m.n_eff, nu = options.prior_strength, prior = nu * prior_variance;
