@@ -1,5 +1,6 @@
 #include "language/train_language_model.h"
 
+#include "bft/warm_up.h"
 #include "core/atomic_file.h"
 #include "core/available_memory.h"
 #include "core/check.h"
@@ -216,12 +217,9 @@ void check(const Recipe& recipe, const LanguageModelRequest& request, const std:
         "evaluated, not trained",
         where, stack);
   CHECK(!config.head_bias, "{}: 'model' has an output head with a bias; models of this family are not trained", where);
-  if (config.armed_filter().has_gain() && config.filter->warm_up >= recipe.schedule.total_steps) {
-    tell_warning(
-        "the filter does not act in this training: its warm-up takes {} steps (--warm-up), "
-        "and the recipe has {}",
-        config.filter->warm_up, recipe.schedule.total_steps);
-  }
+  if (!config.armed_filter().has_gain()) return;
+  const std::string never = bft::why_never_in_force(*config.filter, recipe.schedule.total_steps, recipe.save_every);
+  if (!never.empty()) tell_warning("the filter does not act in this training: {}", never);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "recommend/train_recommend.h"
 
+#include "bft/warm_up.h"
 #include "core/check.h"
 #include "core/checked.h"
 #include "core/listener.h"
@@ -96,13 +97,10 @@ void check_trainings(const Recommenders& recommenders, const RecommendRequest& r
       if (!users) users = std::ssize(users_with_positions(split));
       const std::int64_t batches = (*users + settings.batch - 1) / settings.batch;
       const std::int64_t steps = checked_mul(batches, settings.epochs, "epochs");
-      const bool in_epochs = settings.filter.warm_up_unit == bft::WarmUpUnit::epochs;
-      const std::int64_t has = in_epochs ? settings.epochs : steps;
-      if (arm->factor == AttentionFactor::kalman_gain && settings.filter.warm_up >= has && leads)
-        tell_warning(
-            "{}: the filter does not act in this training: its warm-up takes {} {} (--warm-up), and the training "
-            "has {}",
-            where, settings.filter.warm_up, in_epochs ? "epochs" : "steps", has);
+      if (arm->factor == AttentionFactor::kalman_gain && leads) {
+        const std::string never = bft::why_never_in_force(settings.filter, steps, batches);
+        if (!never.empty()) tell_warning("{}: the filter does not act in this training: {}", where, never);
+      }
       check_memory(settings, split, side_by_side, arm->arm);
     }
   }

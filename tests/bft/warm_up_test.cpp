@@ -17,6 +17,17 @@ TEST(WarmUp, CountsStepsOrEpochs) {
   EXPECT_EQ(share_at(options, 0, 2), 1);
 }
 
+TEST(WarmUp, MayOutlastATraining) {
+  FilterOptions options{.warm_up = 4};
+  EXPECT_EQ(why_never_in_force(options, 5, 2), "");
+  EXPECT_EQ(why_never_in_force(options, 4, 2), "its warm-up takes 4 steps (--warm-up), and the training has 4");
+  options.warm_up_unit = WarmUpUnit::epochs;
+  EXPECT_EQ(why_never_in_force(options, 9, 2), "");
+  EXPECT_EQ(why_never_in_force(options, 8, 2), "its warm-up takes 4 epochs (--warm-up), and the training has 4");
+  options.warm_up_form = WarmUp::blend;  // a part of it acts
+  EXPECT_EQ(why_never_in_force(options, 8, 2), "");
+}
+
 TEST(RunningMemory, WeighsAllBatchesAlikeAtFirst) {
   EXPECT_EQ(running_memory(0), 0);
   EXPECT_EQ(running_memory(1), 0.5);
