@@ -1,6 +1,7 @@
 #include "analyses/item_frequency.h"
 
 #include "analyses/on_threads.h"
+#include "analyses/rank_correlation.h"
 #include "analyses/statistics.h"
 #include "core/check.h"
 #include "core/random.h"
@@ -19,8 +20,6 @@ using Missing = Maybe<Interval>;
 constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 constexpr const char* few_users = "fewer than 30 users";
 constexpr const char* few_items = "fewer than 50 items";
-/// Below it, 1 - r^2 is rounding: one variable determines the other.
-constexpr double determined = 1e-12;
 
 /// Means of items over the positions of some users.
 struct ItemMeans {
@@ -83,63 +82,25 @@ class Positions {
   std::vector<std::size_t> first_;  // [item] its first position
 };
 
-/// Ranks less their mean, with the sum of squares.
-struct CentredRanks {
-  explicit CentredRanks(std::span<const double> values) : ranks(average_ranks(values)) {
-    const double middle = (static_cast<double>(values.size()) + 1) / 2;  // exactly, also with ties
-    for (double& rank : ranks) rank -= middle;
-    squares = std::inner_product(ranks.begin(), ranks.end(), ranks.begin(), 0.0);
-  }
-  std::vector<double> ranks;
-  double squares;
-};
-
-/// Spearman; NaN if one side is constant.
-double spearman(const CentredRanks& x, const CentredRanks& y) {
-  if (x.squares == 0 || y.squares == 0) return no_value;
-  const double products = std::inner_product(x.ranks.begin(), x.ranks.end(), y.ranks.begin(), 0.0);
-  return std::clamp(products / std::sqrt(x.squares * y.squares), -1.0, 1.0);
-}
-
-/// The correlation of two variables without what a third one explains of both.
-double without_third(double of_both, double x_and_third, double y_and_third) {
-  const double rest = (1 - x_and_third * x_and_third) * (1 - y_and_third * y_and_third);
-  return rest > determined ? std::clamp((of_both - x_and_third * y_and_third) / std::sqrt(rest), -1.0, 1.0) : no_value;
-}
-
-struct RankCorrelations {
+struct ItemCorrelations {
   double rho, partial;  // NaN where they do not exist
 };
 
 /// What all quantities share.
 class RanksOfItems {
  public:
-  explicit RanksOfItems(const ItemMeans& means) : count_(means.count), place_(means.place), length_(means.length) {
-    count_place_ = spearman(count_, place_);
-    count_length_ = spearman(count_, length_);
-    place_length_ = spearman(place_, length_);
-  }
+  explicit RanksOfItems(const ItemMeans& means) : count_(means.count), place_(means.place), length_(means.length) {}
 
-  /// A variable that is constant explains nothing, and so does one that another one determines.
-  RankCorrelations of(std::span<const double> quantity) const {
+  ItemCorrelations of(std::span<const double> quantity) const {
     const CentredRanks value(quantity);
-    const double rho = spearman(value, count_);
-    const bool has_place = place_.squares > 0, has_length = length_.squares > 0;
-    double partial = rho, value_length = spearman(value, length_), count_length = count_length_;
-    if (has_place) {
-      const double value_place = spearman(value, place_);
-      partial = without_third(partial, value_place, count_place_);
-      if (!has_length || 1 - place_length_ * place_length_ <= determined) return {rho, partial};
-      value_length = without_third(value_length, value_place, place_length_);
-      count_length = without_third(count_length, count_place_, place_length_);
-    }
-    if (has_length) partial = without_third(partial, value_length, count_length);
-    return {rho, partial};
+    const CentredRanks* const variables[] = {&value, &count_, &place_, &length_};
+    const RankCorrelations found{variables};
+    constexpr std::size_t given[] = {2, 3};
+    return {found.rho(0, 1), found.partial(0, 1, given)};
   }
 
  private:
   CentredRanks count_, place_, length_;
-  double count_place_, count_length_, place_length_;
 };
 
 /// @param values  at least one
@@ -201,12 +162,7 @@ std::vector<double> bin_means(const ItemMeans& means, std::size_t quantity, cons
 /// @param least, most    bounds of the quantity
 Missing interval_of(double value, std::span<const double> without_group, double least, double most) {
   if (without_group.empty()) return Missing::none(few_users);
-  if (std::ranges::any_of(without_group, [](double x) { return std::isnan(x); }))
-    return Missing::none("it does not exist without some of the users");
-  const double error = jackknife_error(without_group);
-  if (error == 0) return Interval{value, value};
-  const Interval found = student_interval({value, error, static_cast<double>(without_group.size() - 1)});
-  return Interval{std::max(found.low, least), std::min(found.high, most)};
+  return left_out_interval(value, without_group, least, most);
 }
 
 Missing interval_of_rho(const Measured& rho, std::span<const double> without_group, std::size_t items) {
@@ -308,7 +264,7 @@ std::vector<FrequencyCorrelation> frequency_correlations(const ReadPositions& po
     const ItemMeans rest = all.means(group, without);
     const RanksOfItems rest_ranks(rest);
     for (std::size_t q = 0; q < quantities.size(); ++q) {
-      const RankCorrelations found = rest_ranks.of(rest.quantity[q]);
+      const ItemCorrelations found = rest_ranks.of(rest.quantity[q]);
       results[q].without_group[without] = found.rho;
       results[q].partial_without_group[without] = found.partial;
       const std::vector<double> in_bins = bin_means(rest, q, results[q].bins, bin_of);

@@ -3,6 +3,7 @@
 #include "core/counted.h"
 #include "core/terminal_text.h"
 #include "reports/words/numbers.h"
+#include "reports/words/signed_interval.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -21,14 +22,6 @@ using analyses::Maybe;
 
 /// Below it a p has underflowed.
 constexpr double least_p = 1e-300;
-
-std::string signed_interval(const Maybe<Interval>& interval) {
-  return interval ? fmt::format("[{:+.3f}, {:+.3f}]", interval->low, interval->high) : "–";
-}
-
-std::string with_signed_interval(const analyses::Measured& value, const Maybe<Interval>& interval) {
-  return value ? fmt::format("{:+.3f} {}", *value, signed_interval(interval)) : "–";
-}
 
 /// Of several seeds the largest.
 std::string naive_p(const FrequencyQuantity& quantity) {

@@ -62,6 +62,8 @@ constexpr std::array all_subcommands = {
     Subcommand{
         "k-by-frequency",
         "Does the filter of a recommender treat rare items otherwise than frequent ones? Correlate K with counts"},
+    Subcommand{"error-by-precision",
+               "Does the precision of a recommender's filter order users by the error of what it recommends?"},
     Subcommand{"estimators", "Compare every estimator of the variance of an estimate with the truth, by simulation"},
 };
 
@@ -114,7 +116,7 @@ void describe_application(CLI::App& app, GlobalOptions& global, const std::funct
       ->capture_default_str();
   app.add_option("--seed", global.seed,
                  "Seed of all random numbers: the permutations of report and sink-vs-k, the weights and data order of "
-                 "train, the draws of estimators, the groups of k-by-frequency")
+                 "train, the draws of estimators, the groups of k-by-frequency and error-by-precision")
       ->check(is_seed, "UINT64")
       ->capture_default_str();
   app.add_flag("--quiet", global.quiet, "Print no progress to stderr");

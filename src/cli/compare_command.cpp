@@ -6,6 +6,7 @@
 #include "analyses/recommender_comparison.h"
 #include "cli/given_run.h"
 #include "cli/name_list.h"
+#include "cli/written_report.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/counted.h"
@@ -120,11 +121,7 @@ std::map<std::string, std::string> paper_names(const std::vector<std::string>& g
 void write_report(const std::vector<analyses::ArmComparison>& comparisons,
                   const std::vector<analyses::PooledComparison>& pooled, const fs::path& out) {
   const reports::WrittenReport written = reports::write_compare_report(comparisons, pooled, out);
-  for (const std::string& reason : written.left_out) print_notice("gainlens: left out: {}\n", reason);
-  print_notice("{}\n", printable((out / "report.html").string()));
-  if (!written.failed.empty())
-    throw_run_failed("compare: {} could not be made; the other sections are written",
-                     printable(fmt::format("{}", fmt::join(written.failed, "; ")), 600));
+  tell_written(written, out, "compare");
 }
 
 void compare_recommenders(const CompareArguments& arguments, const GlobalOptions& global) {

@@ -28,11 +28,7 @@ struct EstimatorsArguments {
 
 void write_estimators(const analyses::EstimatorTruth& truth, const fs::path& out) {
   const reports::WrittenReport written = reports::write_estimators_report(truth, out);
-  for (const std::string& reason : written.left_out) print_notice("gainlens: left out: {}\n", reason);
-  print_notice("{}\n", printable((out / "report.html").string()));
-  if (!written.failed.empty())
-    throw_run_failed("estimators: {} could not be made; the other sections are written",
-                     printable(fmt::format("{}", fmt::join(written.failed, "; ")), 600));
+  tell_written(written, out, "estimators");
 }
 
 void judge_estimators(EstimatorsArguments arguments, const GlobalOptions& global) {

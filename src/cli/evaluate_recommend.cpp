@@ -15,6 +15,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <numeric>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -68,12 +70,31 @@ recommend::SplitMatch check_split(const recommend::RecommenderCheckpoint& checkp
   return match;
 }
 
+/// What --top-k writes.
+struct Recommended {
+  recommend::Recommendations best;
+  /// [user] lambda' of the last position after the whole history, mean over dimensions. Empty: no filter acts
+  std::vector<double> precision;
+};
+
+OrderedJson to_json(const Recommended& found) {
+  OrderedJson json = {{"items_of_a_user", found.best.count}};
+  if (found.precision.empty()) return json;
+  const auto [least, most] = std::ranges::minmax(found.precision);
+  const double users = static_cast<double>(found.precision.size());
+  const double sum = std::accumulate(found.precision.begin(), found.precision.end(), 0.0);
+  json["precision"] = {{"mean", sum / users}, {"least", least}, {"most", most}};
+  return json;
+}
+
+/// @param recommended  null: none are asked for
 void print(const std::vector<float>& ranks, const data::LeaveOneOut& split, recommend::SplitMatch match,
-           const std::string& unproven, bool validation, bool json) {
+           const std::string& unproven, bool validation, const Recommended* recommended, bool json) {
   OrderedJson metrics = metrics_of(ranks);
   if (json) {
     metrics["split"] = name_of(match);
     metrics["checksums"] = unproven.empty() ? "equal" : "not compared";
+    if (recommended != nullptr) metrics["recommendations"] = to_json(*recommended);
     print_result("{}\n", json_text(metrics));
     return;
   }
@@ -84,15 +105,19 @@ void print(const std::vector<float>& ranks, const data::LeaveOneOut& split, reco
 }
 
 void write_recommendations(const std::string& path, const data::Interactions& interactions,
-                           const recommend::Recommendations& found) {
+                           const Recommended& recommended) {
+  const recommend::Recommendations& found = recommended.best;
+  const bool with_precision = !recommended.precision.empty();
   write_file_atomically(path, [&](OutputFile& file) {
-    file.write("user,position,item,score\n");
+    file.write(with_precision ? "user,position,item,score,precision\n" : "user,position,item,score\n");
     for (std::size_t i = 0; i < found.items.size(); ++i) {
       const auto count = static_cast<std::size_t>(found.count);
       if (found.items[i] == 0) continue;  // the user has seen all the others
-      file.write(fmt::format("{},{},{},{:.7g}\n", reports::csv_field(interactions.users[i / count]), i % count + 1,
+      const std::string precision =
+          with_precision ? fmt::format(",{:.7g}", recommended.precision[i / count]) : std::string();
+      file.write(fmt::format("{},{},{},{:.7g}{}\n", reports::csv_field(interactions.users[i / count]), i % count + 1,
                              reports::csv_field(interactions.items[static_cast<std::size_t>(found.items[i])]),
-                             found.scores[i]));
+                             found.scores[i], precision));
     }
   });
 }
@@ -134,11 +159,17 @@ void run(const EvaluateRecommendArguments& arguments, const GlobalOptions& globa
   recommend::RankingOptions options;
   options.keep_seen = arguments.keep_seen;
   const auto held_out = arguments.validation ? data::HeldOut::validation : data::HeldOut::test;
-  print(rank_all(scorer, split, held_out, options), split, match, unproven, arguments.validation, global.json);
-  if (arguments.out.empty()) return;
-  const recommend::Recommendations found = recommend_all(scorer, split, arguments.top_k, options);
-  write_recommendations(arguments.out, split.interactions(), found);
-  print_notice("{}: {}\n", printable(arguments.out), counts_in_words(found));
+  const std::vector<float> ranks = rank_all(scorer, split, held_out, options);
+  std::optional<Recommended> recommended;
+  if (!arguments.out.empty()) {
+    recommended.emplace();
+    recommend::BackboneScorer with_precision(*checkpoint.model, &recommended->precision);
+    recommended->best = recommend_all(with_precision, split, arguments.top_k, options);
+  }
+  print(ranks, split, match, unproven, arguments.validation, recommended ? &*recommended : nullptr, global.json);
+  if (!recommended) return;
+  write_recommendations(arguments.out, split.interactions(), *recommended);
+  print_notice("{}: {}\n", printable(arguments.out), counts_in_words(recommended->best));
 }
 
 }  // namespace
@@ -152,7 +183,10 @@ void add_evaluate_recommend(CLI::App& evaluate, const GlobalOptions& global, Act
       "Ranks count from 1, the best; items with equal scores share ranks. Items that the user has seen are no\n"
       "candidates, unless --keep-seen is given; the item to be found always is one. hr@k is the share of users with a\n"
       "rank of at most k, ndcg@k the mean of 1 / log2(1 + rank) over such ranks, mrr the mean of 1 / rank.\n"
-      "--top-k writes, for each user, the best items after all that is known: training, validation and test.");
+      "--top-k writes, for each user, the best items after all that is known: training, validation and test. A model\n"
+      "whose filter acts gives its precision too: that of its state at the last position, after the last layer. A "
+      "high\n"
+      "one claims that the state is known well; gainlens error-by-precision tests the claim.");
   auto arguments = std::make_shared<EvaluateRecommendArguments>();
   command->add_option("--checkpoint", arguments->checkpoint, "Folder or safetensors file of the model")->required();
   command
@@ -168,7 +202,9 @@ void add_evaluate_recommend(CLI::App& evaluate, const GlobalOptions& global, Act
                     "Rank although the data are split otherwise than those of the training");
   command->add_flag("--validation", arguments->validation, "Rank the last item but one instead of the last");
   command->add_option("--top-k", arguments->top_k, "Number of items to recommend to each user, written to --out");
-  command->add_option("--out", arguments->out, "CSV file for the recommendations: user, position, item, score");
+  command->add_option(
+      "--out", arguments->out,
+      "CSV file for the recommendations: user, position, item, score, and precision where a filter acts");
   command->callback([arguments, &global, &action] { action = [arguments, &global] { run(*arguments, global); }; });
 }
 

@@ -1,17 +1,15 @@
 #include "cli/commands.h"
 
 #include "analyses/frequency_reading.h"
+#include "cli/filtered_runs.h"
 #include "cli/given_run.h"
-#include "cli/interaction_options.h"
 #include "cli/name_list.h"
+#include "cli/written_report.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/json.h"
-#include "core/nearest.h"
 #include "core/progress.h"
-#include "data/leave_one_out.h"
 #include "recommend/filtered_positions.h"
-#include "recommend/recommender_checkpoint.h"
 #include "recommend/untrained_positions.h"
 #include "recommend/variants.h"
 #include "reports/frequency/frequency_report.h"
@@ -42,78 +40,13 @@ struct FrequencyArguments {
   std::string out;
 };
 
-/// A run folder with the checkpoints of its trainings.
-struct OpenedRun {
-  fs::path folder;
-  std::shared_ptr<const runfile::RecommendRun> run;
-
-  std::string shown() const { return printable(folder.string()); }
-};
-
-/// @param what  where the folder was given, for messages
-OpenedRun open_run(const fs::path& path, const std::string& what) {
-  CHECK(fs::exists(path), "{}{}: no such folder", what, printable(path.string()));
-  CHECK(
-      fs::is_directory(path),
-      "{}{}: is a file; give the folder of the run, in which the models are: DIR of gainlens train recommend --out DIR",
-      what, printable(path.string()));
-  return {path, given_recommend_run(path)};
-}
-
-/// The arm of a label, which a variant may follow: "bft" of "bft/wide".
-std::string arm_of(const std::string& label) {
-  return label.substr(0, label.find('/'));
-}
-
-bool has_gain(const std::string& label) {
-  const recommend::ArmParts* const parts = recommend::find_arm(arm_of(label));
-  return parts != nullptr && parts->factor == recommend::AttentionFactor::kalman_gain;
-}
-
-std::vector<std::string> arms_with_gain(const OpenedRun& opened) {
-  std::vector<std::string> found;
-  std::ranges::copy_if(opened.run->arms, std::back_inserter(found), has_gain);
-  CHECK(!found.empty(), "{}: has no filter: {} {}; train one with --arm bft", opened.shown(),
-        opened.run->arms.size() == 1 ? "arm" : "arms",
-        printable(fmt::format("{}", fmt::join(opened.run->arms, ", ")), 200));
-  return found;
-}
-
-void check_arm(const OpenedRun& opened, const std::string& arm) {
-  CHECK(std::ranges::count(opened.run->arms, arm) == 1, "{}: has no arm '{}', but {}{}", opened.shown(),
-        printable(arm, 60), fmt::join(opened.run->arms, ", "), did_you_mean(arm, opened.run->arms));
-  CHECK(has_gain(arm), "{}: has no filter: arm {}; train one with --arm bft", opened.shown(), printable(arm, 60));
-}
-
-std::vector<std::uint64_t> finished_seeds(const OpenedRun& opened, const std::string& arm) {
-  const auto place = static_cast<std::size_t>(std::ranges::find(opened.run->arms, arm) - opened.run->arms.begin());
-  std::vector<std::uint64_t> found;
-  for (std::size_t seed = 0; seed < opened.run->seeds.size(); ++seed) {
-    if (opened.run->result(place, seed)) found.push_back(opened.run->seeds[seed]);
-  }
-  return found;
-}
-
-/// Refuses data whose split is not that of the run.
-void check_data(const OpenedRun& opened, const data::LeaveOneOut& split, const InteractionArguments& data) {
-  CHECK(opened.run->split() == split.checksum(),
-        "{}: is split otherwise than the data that {} was trained on; give the same file, with the same --ties and "
-        "--min-item-count",
-        printable(data.path), opened.shown());
-}
-
 analyses::FilteredArm read_arm(const OpenedRun& opened, const std::string& arm, const std::vector<std::uint64_t>& seeds,
-                               const data::LeaveOneOut& split, const std::string& data, Progress& progress) {
+                               const data::LeaveOneOut& split, const InteractionArguments& data, Progress& progress) {
   analyses::FilteredArm found{arm, seeds, {}};
   for (const std::uint64_t seed : seeds) {
-    const fs::path folder = opened.folder / arm / fmt::format("seed-{}", seed);
-    const recommend::RecommenderCheckpoint checkpoint = recommend::open_recommender(folder);
-    recommend::check_catalogue(checkpoint, split.interactions(), data);
-    const std::string where = printable(folder.string());
-    found.models.push_back(recommend::filtered_positions(*checkpoint.model, split, data::HeldOut::test, where));
-    if (found.models.back().share < 1)
-      print_notice("gainlens: {}: its filter is in force at {:.0f}%: the best epoch lies in the warm-up\n", where,
-                   100 * found.models.back().share);
+    const SeedModel of_seed = open_seed(opened, arm, seed, split, data);
+    found.models.push_back(recommend::filtered_positions(*of_seed.model, split, data::HeldOut::test, of_seed.where));
+    tell_share(of_seed.where, found.models.back().share);
     progress.advance(1, static_cast<double>(found.models.back().read.item.size()),
                      fmt::format("{} seed {}", arm, seed));
   }
@@ -139,7 +72,7 @@ std::pair<std::string, std::string> folder_and_arm(const std::string& text) {
 }
 
 OpenedRun open_placebo(const std::string& text, const data::LeaveOneOut& split) {
-  OpenedRun opened = open_run(folder_and_arm(text).first, "--placebo: ");
+  OpenedRun opened = open_filtered_run(folder_and_arm(text).first, "--placebo: ");
   CHECK(opened.run->split() == split.checksum(), "--placebo: {} was trained on other data, or on another split of it",
         opened.shown());
   return opened;
@@ -148,7 +81,7 @@ OpenedRun open_placebo(const std::string& text, const data::LeaveOneOut& split) 
 /// The arm that is named; else the one with the same name; else the only one with a gain.
 std::string placebo_arm(const OpenedRun& opened, const std::string& wanted, const std::string& arm) {
   if (!wanted.empty()) {
-    check_arm(opened, wanted);
+    check_arm_with_gain(opened, wanted);
     return wanted;
   }
   const std::vector<std::string> found = arms_with_gain(opened);
@@ -175,21 +108,13 @@ bool names_own_arm(const std::string& placebo, const OpenedRun& opened, const st
 
 /// The arms that are read: those that are asked for, or all with a gain but the placebos.
 std::vector<std::string> arms_to_read(const FrequencyArguments& arguments, const OpenedRun& opened) {
-  for (const std::string& arm : arguments.arms) check_arm(opened, arm);
-  std::vector<std::string> arms = arguments.arms;
-  if (arms.empty()) {
-    arms = arms_with_gain(opened);
-    if (arms.size() > 1) {
-      std::erase_if(arms, [&](const std::string& arm) {
-        return std::ranges::any_of(arguments.placebos,
-                                   [&](const std::string& placebo) { return names_own_arm(placebo, opened, arm); });
-      });
-    }
-  }
+  std::vector<std::string> arms = finished_arms(opened, arguments.arms);
+  if (!arguments.arms.empty() || arms.size() == 1) return arms;
+  std::erase_if(arms, [&](const std::string& arm) {
+    return std::ranges::any_of(arguments.placebos,
+                               [&](const std::string& placebo) { return names_own_arm(placebo, opened, arm); });
+  });
   CHECK(!arms.empty(), "--placebo: names every arm of {}; one must be left to be compared", opened.shown());
-  for (const std::string& arm : arms)
-    CHECK(!finished_seeds(opened, arm).empty(), "{}: no seed of arm {} is finished", opened.shown(),
-          printable(arm, 60));
   return arms;
 }
 
@@ -233,24 +158,15 @@ analyses::FilteredArm read_step_0(const OpenedRun& opened, const std::string& ar
   return found;
 }
 
-void write_report(const std::vector<analyses::FrequencyReading>& readings, const fs::path& out) {
-  const reports::WrittenReport written = reports::write_frequency_report(readings, out);
-  for (const std::string& reason : written.left_out) print_notice("gainlens: left out: {}\n", reason);
-  print_notice("{}\n", printable((out / "report.html").string()));
-  if (!written.failed.empty())
-    throw_run_failed("k-by-frequency: {} could not be made",
-                     printable(fmt::format("{}", fmt::join(written.failed, "; ")), 600));
-}
-
 void read_frequencies(FrequencyArguments arguments, const GlobalOptions& global) {
   arguments.options.seed = global.seed;
   arguments.options.threads = static_cast<std::size_t>(std::max(at::get_num_threads(), 1));
   check(arguments.options);
   if (!arguments.out.empty()) check_holds_no_run(arguments.out);
-  const OpenedRun opened = open_run(arguments.run, "");
+  const OpenedRun opened = open_filtered_run(arguments.run);
   const std::vector<std::string> arms = arms_to_read(arguments, opened);
   const data::LeaveOneOut split(arguments.data.read());
-  check_data(opened, split, arguments.data);
+  check_same_split(opened, split, arguments.data);
   const std::vector<std::vector<Placebo>> placebos = placebos_of(arguments, opened, arms, split);
 
   double models = 0;
@@ -258,25 +174,25 @@ void read_frequencies(FrequencyArguments arguments, const GlobalOptions& global)
     models += static_cast<double>(finished_seeds(opened, arms[i]).size() * (1 + placebos[i].size()));
   Progress progress("k-by-frequency", models, "positions", global.quiet);
   const std::vector<double> counts(split.training_counts().begin() + 1, split.training_counts().end());
-  const std::string data = printable(arguments.data.path);
   std::vector<analyses::FrequencyReading> readings;
   for (std::size_t i = 0; i < arms.size(); ++i) {
     const std::vector<std::uint64_t> seeds = finished_seeds(opened, arms[i]);
-    const analyses::FilteredArm arm = read_arm(opened, arms[i], seeds, split, data, progress);
+    const analyses::FilteredArm arm = read_arm(opened, arms[i], seeds, split, arguments.data, progress);
     std::vector<analyses::FilteredArm> beside;
     for (const Placebo& placebo : placebos[i]) {
       if (placebo.is_step_0()) {
         beside.push_back(read_step_0(opened, arms[i], seeds, split, progress));
         continue;
       }
-      beside.push_back(read_arm(placebo.opened, placebo.arm, seeds, split, data, progress));
+      beside.push_back(read_arm(placebo.opened, placebo.arm, seeds, split, arguments.data, progress));
       const bool same_run = fs::equivalent(placebo.opened.folder, opened.folder);
       beside.back().name = same_run ? placebo.arm : fmt::format("{}, arm {}", placebo.opened.shown(), placebo.arm);
     }
     readings.push_back(analyses::frequency_reading(arm, beside, counts, arguments.options));
   }
   progress.finish();
-  if (!arguments.out.empty()) write_report(readings, arguments.out);
+  if (!arguments.out.empty())
+    tell_written(reports::write_frequency_report(readings, arguments.out), arguments.out, "k-by-frequency");
   if (global.json) {
     OrderedJson json = {{"arms", OrderedJson::array()}};
     for (const analyses::FrequencyReading& reading : readings) json["arms"].push_back(analyses::to_json(reading));

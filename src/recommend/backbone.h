@@ -44,6 +44,14 @@ struct RunOptions {
   std::vector<at::Tensor>* stretch_sums = nullptr;
 };
 
+/// What a model knows at the last position of each history: what it recommends from.
+struct LastStates {
+  at::Tensor hidden;  ///< [sequence, width] the stream after the last norm
+  /// [sequence, width] lambda' of the stream: after the update of the last layer, behind which nothing is predicted.
+  /// Undefined: the model has no filter with a gain, or its filter is not in force.
+  at::Tensor precision;
+};
+
 /// A line about a model, for `gainlens inspect`.
 struct ModelFact {
   std::string name;  ///< with _ in place of spaces it is the key in JSON
@@ -64,6 +72,9 @@ class Backbone : public hooks::HookedModel {
   /// @returns [position, width]
   virtual at::Tensor run(const PackedSequences& sequences, const RunOptions& options = {},
                          const hooks::Hooks& hooks = {}) const = 0;
+  /// The last position of each history, for evaluation. A backbone with a filter gives its precision too.
+  /// @param sequences  packed with view()
+  virtual LastStates last_states(const PackedSequences& sequences) const;
   /// The output head, [items, width]: row i belongs to item i + 1.
   virtual at::Tensor head() const = 0;
   /// Mean cross-entropy over all items of the catalogue, with a gradient.

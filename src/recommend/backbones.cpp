@@ -26,6 +26,10 @@ const BackboneKind& backbone_named(std::string_view name, const std::string& whe
                 did_you_mean(name, names));
 }
 
+LastStates Backbone::last_states(const PackedSequences& sequences) const {
+  return {run(sequences).index_select(0, sequences.last_rows()), {}};
+}
+
 at::Tensor Backbone::mean_loss(const at::Tensor& hidden, const at::Tensor& targets) const {
   return kernels::trained_mean_loss(hidden, head(), targets - 1);
 }

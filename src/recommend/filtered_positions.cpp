@@ -2,6 +2,7 @@
 
 #include "bft/filter_pass.h"
 #include "core/check.h"
+#include "recommend/acting_filter.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
@@ -13,26 +14,6 @@
 
 namespace gainlens::recommend {
 namespace {
-
-/// The filter, if its gain acts in a ranking.
-training::FilterHost& acting_filter(Backbone& model, const std::string& where) {
-  training::FilterHost* const host = model.filter();
-  const std::string arm(host != nullptr ? name_of(host->armed_filter().arm) : "plain");
-  CHECK(host != nullptr && host->armed_filter().has_gain(), "{}: has no filter: arm {}; train one with --arm bft",
-        where, arm);
-  return *host;
-}
-
-/// The share of the filter that is in force.
-double share_of(training::FilterHost& host, const std::string& where) {
-  const at::Tensor& strength = host.initial_precision_weights().strength;
-  const double share = strength.defined() ? strength.item<double>() : 1;
-  CHECK(share > 0,
-        "{}: its filter is not in force: the best epoch lies before the warm-up ended; train more epochs, or with a "
-        "shorter --warm-up",
-        where);
-  return share;
-}
 
 /// Appends the mean over dimensions of each position, in double: equal numbers have an equal mean.
 /// @param seen  [1, position, ..]
@@ -74,10 +55,10 @@ FilteredPositions filtered_positions(Backbone& model, const data::LeaveOneOut& s
                                      const std::string& where, std::int64_t users_at_once) {
   ASSERT(users_at_once >= 1, "{} users at once", users_at_once);
   const c10::InferenceMode inference;
-  training::FilterHost& host = acting_filter(model, where);
+  const ActingFilter filter = acting_filter(model, where);
   FilteredPositions found;
-  found.share = share_of(host, where);
-  found.layers.resize(host.layer_filter_weights().size());
+  found.share = filter.share;
+  found.layers.resize(filter.host.layer_filter_weights().size());
   hooks::Hooks hooks;
   const auto keep = [&](std::size_t layer, std::string_view site, std::vector<double>& to) {
     hooks.observe(hooks::Glob(hooks::block_site(static_cast<std::int64_t>(layer), site).name),

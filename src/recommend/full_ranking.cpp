@@ -199,6 +199,36 @@ class BestCandidates {
   std::vector<std::vector<Candidate>> heaps_;  // [user]
 };
 
+/// The sum of exp(score - largest score) over candidates, a block of items at a time.
+class SoftmaxPeak {
+ public:
+  /// @param removed  columns of the block that are no candidates, sorted; they count from `first`
+  void add(std::span<const float> scores, std::span<const std::int64_t> removed, std::int64_t first) {
+    const auto each_candidate = [&](const auto& visit) {
+      auto next = removed.begin();
+      for (std::size_t i = 0; i < scores.size(); ++i) {
+        if (next != removed.end() && *next - first == static_cast<std::int64_t>(i)) {
+          ++next;
+        } else {
+          visit(scores[i]);
+        }
+      }
+    };
+    float largest = largest_;
+    each_candidate([&](float score) { largest = std::max(largest, score); });
+    if (largest > largest_) sum_ = sum_ == 0 ? 0 : sum_ * std::exp(static_cast<double>(largest_ - largest));
+    largest_ = largest;
+    // score - score is NaN for what is not finite, else 0
+    each_candidate([&](float score) { sum_ += std::exp(static_cast<double>(score - largest_)) + (score - score); });
+  }
+  /// At least 1; 0 without a candidate; NaN if a score is NaN or infinite.
+  double sum() const { return sum_; }
+
+ private:
+  float largest_ = -std::numeric_limits<float>::infinity();
+  double sum_ = 0;
+};
+
 Histories histories_of(const data::LeaveOneOut& split, data::HeldOut held_out, std::int64_t begin, std::int64_t end) {
   Histories histories;
   for (std::int64_t user = begin; user < end; ++user) histories.push_back(split.history(user, held_out));
@@ -252,9 +282,46 @@ Recommendations recommend_all(Scorer& scorer, const data::LeaveOneOut& split, st
   return found;
 }
 
+std::vector<double> largest_probabilities(Scorer& scorer, const data::LeaveOneOut& split, data::HeldOut held_out,
+                                          const RankingOptions& options) {
+  const c10::InferenceMode inference;
+  std::vector<double> found;
+  for (std::int64_t begin = 0; begin < split.users(); begin += options.users_at_once) {
+    const std::int64_t end = std::min(begin + options.users_at_once, split.users());
+    const Histories histories = histories_of(split, held_out, begin, end);
+    const KnownItems known = known_items(histories, options);
+    std::vector<SoftmaxPeak> peaks(static_cast<std::size_t>(end - begin));
+    ScoreBlocks(scorer, histories, split.items(), options.items_at_once)
+        .for_each([&](std::int64_t first, const at::Tensor& given) {
+          const at::Tensor scores = given.to(at::kCPU, at::kFloat).contiguous();
+          const std::int64_t columns = scores.size(1);
+          at::parallel_for(0, end - begin, 4, [&](std::int64_t user, std::int64_t last) {
+            for (; user < last; ++user)
+              peaks[static_cast<std::size_t>(user)].add(
+                  {scores.const_data_ptr<float>() + user * columns, static_cast<std::size_t>(columns)},
+                  known.of(user, first, first + columns), first);
+          });
+        });
+    for (std::size_t i = 0; i < peaks.size(); ++i) {
+      const std::string& user = split.interactions().users[static_cast<std::size_t>(begin) + i];
+      CHECK(peaks[i].sum() != 0, "ranking: user '{}' has seen every item", printable(user, 60));
+      if (!std::isfinite(peaks[i].sum()))
+        throw_run_failed("ranking: the scores of user '{}' are NaN or infinite", printable(user, 60));
+      found.push_back(1 / peaks[i].sum());
+    }
+  }
+  return found;
+}
+
 at::Tensor BackboneScorer::represent(std::span<const data::History> histories) {
-  const PackedSequences packed = pack(histories, model_.view(), model_.device());
-  return model_.run(packed).index_select(0, packed.last_rows());
+  const LastStates last = model_.last_states(pack(histories, model_.view(), model_.device()));
+  if (precisions_ != nullptr && last.precision.defined()) {
+    const at::Tensor means = last.precision.to(at::kDouble).mean(1).to(at::kCPU).contiguous();
+    if (!means.isfinite().all().item<bool>()) throw_run_failed("ranking: the precision of a user is NaN or infinite");
+    const double* const first = means.const_data_ptr<double>();
+    precisions_->insert(precisions_->end(), first, first + means.numel());
+  }
+  return last.hidden;
 }
 
 at::Tensor BackboneScorer::scores(const at::Tensor& users, std::int64_t first, std::int64_t count) {

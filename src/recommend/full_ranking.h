@@ -57,16 +57,29 @@ struct Recommendations {
 Recommendations recommend_all(Scorer& scorer, const data::LeaveOneOut& split, std::int64_t count,
                               const RankingOptions& options = {});
 
+/// The probability of each user's best item, by the softmax of the scores over all candidates of a ranking: how
+/// confident a model is. The held-out item is a candidate as any other; it is none if the user has seen it before.
+/// @returns [user], in (0, 1]
+/// @throws RunFailed  a score is NaN or infinite (names the user)
+/// @throws InvalidArgument  a user has seen every item
+std::vector<double> largest_probabilities(Scorer& scorer, const data::LeaveOneOut& split, data::HeldOut held_out,
+                                          const RankingOptions& options = {});
+
 /// The last position of a model that predicts the next item. Evaluation only.
 class BackboneScorer : public Scorer {
  public:
-  /// @param model  must exist as long as this object
-  explicit BackboneScorer(const Backbone& model) : model_(model) {}
+  /// @param model       must exist as long as this object
+  /// @param precisions  takes up the precision of each user that is represented, in order: the mean over the dimensions
+  ///     of LastStates::precision, in double. Nothing if it is undefined. Null: not wanted
+  explicit BackboneScorer(const Backbone& model, std::vector<double>* precisions = nullptr)
+      : model_(model), precisions_(precisions) {}
+  /// @throws RunFailed  a precision that is wanted is NaN or infinite
   at::Tensor represent(std::span<const data::History> histories) override;
   at::Tensor scores(const at::Tensor& users, std::int64_t first, std::int64_t count) override;
 
  private:
   const Backbone& model_;
+  std::vector<double>* precisions_;
 };
 
 }  // namespace gainlens::recommend

@@ -17,6 +17,7 @@
 #include "recommend/sasrec_pass.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <cmath>
 #include <limits>
@@ -89,6 +90,24 @@ at::Tensor SasRec::run(const PackedSequences& sequences, const RunOptions& optio
   return last_normed(run_layers(std::move(stream), config_.layers, pass).hidden, pass);
 }
 
+LastStates SasRec::last_states(const PackedSequences& sequences) const {
+  const at::NoGradGuard no_gradients;
+  const hooks::Hooks no_hooks;
+  Pass pass{.hooks = no_hooks, .bounds = sequences.begin, .batch = 1, .positions = sequences.positions()};
+  Stream stream = first_stream(sequences.items, sequences.places, pass);
+  stream = run_layers(std::move(stream), config_.layers - 1, pass);
+  // Others read keys and values of a position alone, and nobody those after the last layer.
+  const bool by_weights = stream.filter.precision.defined() && !filter_.gains_from_moments();
+  const at::Tensor rows = sequences.last_rows();
+  if (!by_weights) pass.last_rows = rows;
+  block(config_.layers - 1, stream, pass);
+  if (by_weights) {
+    stream.hidden = query_rows(stream.hidden, rows);
+    stream.filter.precision = query_rows(stream.filter.precision, rows);
+  }
+  return {last_normed(stream.hidden, pass), stream.filter.precision};
+}
+
 at::Tensor SasRec::last_normed(const at::Tensor& hidden, const Pass& pass) const {
   return config_.norm == NormPlace::pre ? normed(hidden, weights_.final_norm, final_norm_site, pass) : hidden;
 }
@@ -142,7 +161,8 @@ void SasRec::block(std::int64_t layer, Stream& stream, const Pass& pass) const {
   const at::Tensor hidden = pass.at(layer, "hook_resid_pre", stream.hidden);
   const at::Tensor attended =
       attention(layer, pre ? normed(hidden, weights.attention_norm, first_norm, pass) : hidden, stream, pass);
-  at::Tensor middle = hidden + pass.at(layer, "hook_attn_out", pass.dropped(attended, layer, output_place));
+  at::Tensor middle =
+      query_rows(hidden, pass.last_rows) + pass.at(layer, "hook_attn_out", pass.dropped(attended, layer, output_place));
   if (!pre) middle = normed(middle, weights.attention_norm, first_norm, pass);
   stream.hidden = middle = pass.at(layer, "hook_resid_mid", middle);
 
@@ -167,13 +187,20 @@ void SasRec::block(std::int64_t layer, Stream& stream, const Pass& pass) const {
 
 at::Tensor SasRec::attention(std::int64_t layer, const at::Tensor& input, Stream& stream, const Pass& pass) const {
   const SasRecLayerWeights& weights = weights_.layers[static_cast<std::size_t>(layer)];
-  const std::vector<at::Tensor> rows = linears(input, {&weights.query, &weights.key, &weights.value});
+  std::vector<at::Tensor> rows;  // of queries, keys and values
+  const at::Tensor asking = query_rows(input, pass.last_rows);
+  if (pass.last_rows.defined()) {
+    rows = linears(input, {&weights.key, &weights.value});
+    rows.insert(rows.begin(), linear(asking, weights.query));
+  } else {
+    rows = linears(input, {&weights.query, &weights.key, &weights.value});
+  }
   const auto heads = [&](const at::Tensor& found, std::string_view site) {
     return pass.at(layer, site, found.view({found.size(0), config_.heads, config_.head_dim()}));
   };
   const hooks::Qkv of_heads{heads(rows[0], "attn.hook_q"), heads(rows[1], "attn.hook_k"),
                             heads(rows[2], "attn.hook_v")};
-  const at::Tensor scaled = filtered_attention(layer, input, of_heads, stream, pass);
+  const at::Tensor scaled = filtered_attention(layer, asking, of_heads, stream, pass);
   return filter_.has_output_projection() && !projects_before_gain() ? linear(scaled, weights.output) : scaled;
 }
 

@@ -50,6 +50,7 @@ class SasRec : public Backbone, public training::FilterHost {
   std::int64_t items() const override { return config_.items; }
   at::Tensor run(const PackedSequences& sequences, const RunOptions& options = {},
                  const hooks::Hooks& hooks = {}) const override;
+  LastStates last_states(const PackedSequences& sequences) const override;
   std::vector<WeightSlot> slots() override { return sasrec_slots(config_, weights_); }
   OrderedJson document() const override { return to_json(config_); }
   void weights_changed() override { refresh_jacobian(); }

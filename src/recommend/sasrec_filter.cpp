@@ -71,6 +71,8 @@ at::Tensor SasRec::filtered_attention(std::int64_t layer, const at::Tensor& inpu
   const bft::ScoreBiases biases = filter.score_biases();
   options.key_bias = biases.key;
   options.distance_slope = biases.log_decay;
+  options.last_queries = pass.last_rows.defined();
+  if (moves) stream.filter.precision = query_rows(stream.filter.precision, pass.last_rows);  // keys have read theirs
   const hooks::Site pattern_site = hooks::block_site(layer, "attn.hook_pattern");
   const bool replaced = pass.equal_lengths && pass.hooks.replaces(pattern_site);
   at::Tensor pattern;

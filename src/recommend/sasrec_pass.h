@@ -38,6 +38,7 @@ struct SasRec::Pass {
   bool training = false;
   TrainingNoise noise = {};
   std::vector<at::Tensor>* stretch_sums = nullptr;
+  at::Tensor last_rows = {};  // int64 [sequence]: the only rows that are wanted, without hooks; undefined: all are
 
   bool shows(const hooks::Site& site) const { return !hooks.empty() && hooks.wants(site); }
   at::Tensor at(const hooks::Site& site, const at::Tensor& rows) const {
@@ -59,6 +60,11 @@ struct SasRec::Pass {
     return kernels::dropped(x, dropout(noise.hidden_rate, layer, place));
   }
 };
+
+/// The rows of queries of a layer: all of them, or the last of each sequence.
+inline at::Tensor query_rows(const at::Tensor& rows, const at::Tensor& last_rows) {
+  return last_rows.defined() ? rows.index_select(0, last_rows) : rows;
+}
 
 /// The sites of the filter in a layer of a pass.
 class SasRec::LayerSites : public bft::FilterSites {

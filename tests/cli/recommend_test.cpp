@@ -185,8 +185,13 @@ TEST_F(Recommend, EveryArmGoesThroughEveryCommand) {
     const Json metrics = Json::parse(evaluated.out);
     for (const auto& [name, value] : seed.at("test").items()) EXPECT_EQ(metrics.at(name), value) << name;
     const ProgramResult best = run_gainlens({"evaluate", "recommend", "--checkpoint", checkpoint, "--data", data_,
-                                             "--top-k", "3", "--out", folder_.path() / (arm + ".csv")});
+                                             "--top-k", "3", "--out", folder_.path() / (arm + ".csv"), "--json"});
     EXPECT_EQ(best.exit_code, 0) << best.error;
+    const bool with_filter = arm == "bft";
+    EXPECT_THAT(bytes_of(folder_.path() / (arm + ".csv")),
+                StartsWith(with_filter ? "user,position,item,score,precision\nuser0,1,"
+                                       : "user,position,item,score\nuser0,1,"));
+    EXPECT_EQ(Json::parse(best.out).at("recommendations").contains("precision"), with_filter);
     const ProgramResult inspected = run_gainlens({"inspect", checkpoint, "--json"});
     ASSERT_EQ(inspected.exit_code, 0) << inspected.error;
     EXPECT_EQ(Json::parse(inspected.out).at("arm"), arm);

@@ -107,6 +107,36 @@ TEST(Recommendations, AreTheBestOnesThatAUserDoesNotKnow) {
   EXPECT_THROW(recommend_all(scorer, split, 7), InvalidArgument);
 }
 
+TEST(LargestProbabilities, AreThoseOfASoftmaxOverTheCandidates) {
+  const data::LeaveOneOut split = split_of({{1, 2, 3}, {1, 2, 4, 5}}, 6);
+  TableScorer scorer(at::tensor({9.0F, -8.0F, 1.0F, 7.0F, 2.0F, 7.5F}).unsqueeze(0));
+  const auto exps = [](std::initializer_list<double> scores) {
+    double sum = 0;
+    for (const double score : scores) sum += std::exp(score);
+    return sum;
+  };
+  // The first user has seen 1 and 2, the second one 1, 2 and 4.
+  const std::vector<double> expected{std::exp(7.5) / exps({1, 7, 2, 7.5}), std::exp(7.5) / exps({1, 2, 7.5})};
+  const double kept = std::exp(9) / exps({9, -8, 1, 7, 2, 7.5});
+  for (const std::int64_t items : {1, 2, 4096}) {
+    const std::vector<double> found =
+        largest_probabilities(scorer, split, data::HeldOut::test, {.users_at_once = 1, .items_at_once = items});
+    ASSERT_EQ(found.size(), 2u);
+    for (std::size_t user = 0; user < 2; ++user) EXPECT_NEAR(found[user], expected[user], 1e-12);
+    EXPECT_NEAR(largest_probabilities(scorer, split, data::HeldOut::test, {true, 1, items})[1], kept, 1e-12);
+  }
+  for (const float broken : {NAN, INFINITY, -INFINITY}) {
+    scorer.table_[0][4] = broken;
+    EXPECT_THAT([&] { largest_probabilities(scorer, split, data::HeldOut::test); },
+                ThrowsMessage<RunFailed>(HasSubstr("user 'u0'")));
+  }
+  scorer.table_[0][4] = 0;
+  const data::LeaveOneOut all = split_of({{1, 2, 3, 3}}, 3);
+  TableScorer three(at::zeros({1, 3}));
+  EXPECT_THAT([&] { largest_probabilities(three, all, data::HeldOut::test); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("user 'u0' has seen every item")));
+}
+
 TEST(Baselines, ByHand) {
   // Training items: 1 2 3 | 1 2 | 3 1 2. Counts: 2, 3, 2, 0 for 1, 2, 3, 4... Steps: 1>2 three times, 2>3, 3>1.
   const data::LeaveOneOut split = split_of({{1, 2, 3, 4, 4}, {1, 2, 4, 4}, {3, 1, 2, 4, 4}}, 4);

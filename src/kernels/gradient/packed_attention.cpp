@@ -8,6 +8,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
@@ -28,6 +29,7 @@ struct Call {
   Dropout dropout;
   at::Tensor key_bias;                      // [position]; may be undefined
   std::vector<double> distance_slope = {};  // of one place: one for all heads, or one for each; empty: none
+  bool last_queries = false;
 
   double slope_of(std::int64_t head) const {
     if (distance_slope.empty()) return 0;
@@ -89,7 +91,10 @@ void for_each_head(const Call& call, const at::Tensor& query, const at::Tensor& 
       const std::int64_t begin = call.begin[static_cast<std::size_t>(sequence)];
       const std::int64_t positions = call.begin[static_cast<std::size_t>(sequence) + 1] - begin;
       for (std::int64_t head = 0; head < heads; ++head) {
-        const PackedHead rows{rows_of(query, begin, head),
+        // One query stands at every position: it is read at the last one alone.
+        const HeadRows queries =
+            call.last_queries ? HeadRows{rows_of(query, sequence, head).data, 0} : rows_of(query, begin, head);
+        const PackedHead rows{queries,
                               rows_of(key, begin, head),
                               rows_of(value, begin, head),
                               positions,
@@ -120,23 +125,21 @@ Attended attended(const Call& call, const at::Tensor& query, const at::Tensor& k
   }
   const PackedRows& kernels = packed_rows();
   for_each_head(call, query, key, value, [&](const Visit& visit) {
-    const auto row = [&](const at::Tensor& x, std::int64_t i) {
-      const HeadGradients rows = gradients_of(x, visit.begin, visit.head);
-      return rows.data + i * rows.stride;
-    };
-    for (std::int64_t i = 0; i < visit.rows.positions; ++i) {
-      const std::int64_t keys = call.keys_of(visit.rows, i);
-      float* const output = row(out.output, i);
+    for (std::int64_t i = call.last_queries ? visit.rows.positions - 1 : 0; i < visit.rows.positions; ++i) {
+      const std::int64_t keys = call.keys_of(visit.rows, i),
+                         number = call.last_queries ? visit.sequence : visit.begin + i;
+      const auto row = [&](const at::Tensor& x) { return gradients_of(x, number, visit.head).data; };
+      float* const output = row(out.output);
       kernels.weights(visit.rows, i, keys, visit.weights);
       if (moments) {
-        float* const mean = row(out.mean, i);
+        float* const mean = row(out.mean);
         kernels.mix(visit.rows, keys, visit.weights, mean);
-        const float squares = kernels.moments(visit.rows, keys, visit.weights, mean, row(out.residual, i));
-        out.n_eff.mutable_data_ptr<float>()[(visit.begin + i) * heads + visit.head] = std::max(1.0F, 1 / squares);
+        const float squares = kernels.moments(visit.rows, keys, visit.weights, mean, row(out.residual));
+        out.n_eff.mutable_data_ptr<float>()[number * heads + visit.head] = std::max(1.0F, 1 / squares);
         if (call.dropout.rate == 0) std::copy_n(mean, visit.rows.dims, output);
       }
       if (call.dropout.rate != 0) {
-        fill_factors(call, (call.dropout.first_row + visit.begin + i) * heads + visit.head, keys, visit.factors);
+        fill_factors(call, (call.dropout.first_row + number) * heads + visit.head, keys, visit.factors);
         for (std::int64_t j = 0; j < keys; ++j) visit.weights[j] *= visit.factors[j];
       }
       if (!moments || call.dropout.rate != 0) kernels.mix(visit.rows, keys, visit.weights, output);
@@ -266,15 +269,36 @@ PackedMoments padded_attention(double scale, const at::Tensor& query, const at::
   return found;
 }
 
+/// The last query of each sequence, where there is no loop for it: all queries, of which the others are 0.
+PackedMoments last_of_padded(double scale, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                             const PackedBounds& begin, const PackedAttentionOptions& options, bool moments) {
+  std::vector<std::int64_t> last;
+  for (std::size_t i = 1; i < begin.size(); ++i) last.push_back(begin[i] - 1);
+  const at::Tensor rows = at::tensor(last, at::kLong).to(query.device());
+  const PackedMoments all =
+      padded_attention(scale, at::zeros_like(key).index_copy(0, rows, query), key, value, begin, options, moments);
+  if (!moments) return {all.output.index_select(0, rows), {}, {}};
+  return {all.output.index_select(0, rows), all.n_eff.index_select(0, rows), all.residual.index_select(0, rows)};
+}
+
+void check_last_queries(const at::Tensor& query, const PackedBounds& begin, const PackedAttentionOptions& options) {
+  ASSERT(query.size(0) + 1 == std::ssize(begin) && std::ranges::adjacent_find(begin) == begin.end(),
+         "packed attention: {} last queries of {} sequences, or a sequence without a position", query.size(0),
+         std::ssize(begin) - 1);
+  ASSERT(options.dropout.rate == 0, "packed attention: last queries are for evaluation, without dropout");
+}
+
 /// @returns the moments undefined, unless they are asked for
 PackedMoments checked_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                                 const PackedBounds& begin, const PackedAttentionOptions& options, bool moments) {
-  ASSERT(query.dim() == 3 && query.sizes() == key.sizes() && query.sizes() == value.sizes(),
+  ASSERT(query.dim() == 3 && key.sizes() == value.sizes() && query.sizes().slice(1) == key.sizes().slice(1) &&
+             (options.last_queries || query.size(0) == key.size(0)),
          "packed attention: queries, keys and values of different shapes");
-  ASSERT(!begin.empty() && begin.front() == 0 && begin.back() == query.size(0) &&
-             std::is_sorted(begin.begin(), begin.end()),
-         "packed attention: bounds that do not cover {} positions", query.size(0));
-  ASSERT(!options.key_bias.defined() || options.key_bias.sizes() == at::IntArrayRef({query.size(0)}),
+  ASSERT(
+      !begin.empty() && begin.front() == 0 && begin.back() == key.size(0) && std::is_sorted(begin.begin(), begin.end()),
+      "packed attention: bounds that do not cover {} positions", key.size(0));
+  if (options.last_queries) check_last_queries(query, begin, options);
+  ASSERT(!options.key_bias.defined() || options.key_bias.sizes() == at::IntArrayRef({key.size(0)}),
          "packed attention: the key bias needs a number for each position");
   ASSERT(!options.distance_slope.defined() ||
              (options.distance_slope.dim() == 1 &&
@@ -286,7 +310,19 @@ PackedMoments checked_attention(const at::Tensor& query, const at::Tensor& key, 
     return {empty, empty.sum(2), empty};
   }
   if (!query.is_cpu() || query.scalar_type() != at::kFloat)
-    return padded_attention(scale, query, key, value, begin, options, moments);
+    return (options.last_queries ? last_of_padded : padded_attention)(scale, query, key, value, begin, options,
+                                                                      moments);
+  if (options.last_queries) {
+    const at::NoGradGuard no_gradients;
+    const at::Tensor bias = options.key_bias.defined() ? options.key_bias.contiguous() : at::Tensor();
+    const std::vector<double> slope = options.distance_slope.defined()
+                                          ? numbers_of(options.distance_slope.to(at::kDouble).contiguous())
+                                          : std::vector<double>();
+    const Attended found =
+        attended({begin, scale, options.causal, {}, bias, slope, /*last_queries=*/true}, with_contiguous_dims(query),
+                 with_contiguous_dims(key), with_contiguous_dims(value), moments);
+    return {found.output, found.n_eff, found.residual};
+  }
   const auto given_or_empty = [&](const at::Tensor& x) { return x.defined() ? x : at::empty({0}, query.options()); };
   const variable_list found = PackedAttentionNode::apply(query, key, value, given_or_empty(options.key_bias),
                                                          given_or_empty(options.distance_slope), begin, scale,

@@ -23,6 +23,9 @@ struct PackedAttentionOptions {
   at::Tensor key_bias = {};
   /// [1] or [head], added to a score as many times as query and key are places apart; may be undefined. Has a gradient.
   at::Tensor distance_slope = {};
+  /// The last position of each sequence alone is a query: `query` and all results have a row for each sequence. For
+  /// evaluation: no dropout, and no gradients. Every sequence needs a position.
+  bool last_queries = false;
 };
 
 /// Attention of each packed sequence to itself: dropout(softmax(scale Q K^T + biases)) V. libtorch's autograd can

@@ -1,0 +1,72 @@
+#include "analyses/rank_correlation.h"
+
+#include "analyses/statistics.h"
+#include "core/check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace gainlens::analyses {
+namespace {
+
+constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
+/// Below it, what is left of a variance of 1 is rounding: other variables determine this one.
+constexpr double determined = 1e-12;
+
+}  // namespace
+
+CentredRanks::CentredRanks(std::span<const double> values) : ranks(average_ranks(values)) {
+  const double middle = (static_cast<double>(values.size()) + 1) / 2;  // exactly, also with ties
+  for (double& rank : ranks) rank -= middle;
+  squares = std::inner_product(ranks.begin(), ranks.end(), ranks.begin(), 0.0);
+}
+
+RankCorrelations::RankCorrelations(std::span<const CentredRanks* const> variables)
+    : variables_(variables.size()), matrix_(variables_ * variables_, 0) {
+  for (std::size_t i = 0; i < variables_; ++i) {
+    const CentredRanks& x = *variables[i];
+    if (x.squares == 0) continue;
+    matrix_[i * variables_ + i] = 1;
+    for (std::size_t j = 0; j < i; ++j) {
+      const CentredRanks& y = *variables[j];
+      ASSERT(x.ranks.size() == y.ranks.size(), "ranks of {} and {} values", x.ranks.size(), y.ranks.size());
+      if (y.squares == 0) continue;
+      const double products = std::inner_product(x.ranks.begin(), x.ranks.end(), y.ranks.begin(), 0.0);
+      matrix_[i * variables_ + j] = matrix_[j * variables_ + i] =
+          std::clamp(products / std::sqrt(x.squares * y.squares), -1.0, 1.0);
+    }
+  }
+}
+
+double RankCorrelations::rho(std::size_t x, std::size_t y) const {
+  return partial(x, y, {});
+}
+
+double RankCorrelations::partial(std::size_t x, std::size_t y, std::span<const std::size_t> given) const {
+  std::vector<double> rest = matrix_;  // covariances of what the given variables so far leave
+  const auto of = [&](std::size_t i, std::size_t j) -> double& { return rest[i * variables_ + j]; };
+  for (const std::size_t z : given) {
+    const double variance = of(z, z);
+    if (variance <= determined) continue;
+    std::vector<double> shares(variables_);
+    for (std::size_t i = 0; i < variables_; ++i) shares[i] = of(i, z);
+    for (std::size_t i = 0; i < variables_; ++i) {
+      for (std::size_t j = 0; j < variables_; ++j) of(i, j) -= shares[i] * shares[j] / variance;
+    }
+  }
+  if (of(x, x) <= determined || of(y, y) <= determined) return no_value;
+  return std::clamp(of(x, y) / std::sqrt(of(x, x) * of(y, y)), -1.0, 1.0);
+}
+
+Maybe<Interval> left_out_interval(double value, std::span<const double> without_group, double least, double most) {
+  if (std::ranges::any_of(without_group, [](double x) { return std::isnan(x); }))
+    return Maybe<Interval>::none("it does not exist without some of the users");
+  const double error = jackknife_error(without_group);
+  if (error == 0) return Interval{value, value};
+  const Interval found = student_interval({value, error, static_cast<double>(without_group.size() - 1)});
+  return Interval{std::max(found.low, least), std::min(found.high, most)};
+}
+
+}  // namespace gainlens::analyses

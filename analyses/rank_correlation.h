@@ -1,0 +1,41 @@
+#pragma once
+
+#include "analyses/measured.h"
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace gainlens::analyses {
+
+/// Ranks less their mean, with the sum of squares. Ties share the average of their ranks.
+struct CentredRanks {
+  explicit CentredRanks(std::span<const double> values);
+  std::vector<double> ranks;
+  double squares;  ///< 0: all values are equal
+};
+
+/// Spearman's correlations of some variables with each other.
+class RankCorrelations {
+ public:
+  /// @param variables  of equal sizes
+  explicit RankCorrelations(std::span<const CentredRanks* const> variables);
+  std::size_t variables() const { return variables_; }
+  /// NaN if one side is constant.
+  double rho(std::size_t x, std::size_t y) const;
+  /// The partial correlation given other variables. One that is constant explains nothing, and neither does one that
+  /// those before it determine. NaN if the given ones determine x or y.
+  double partial(std::size_t x, std::size_t y, std::span<const std::size_t> given) const;
+
+ private:
+  std::size_t variables_;
+  std::vector<double> matrix_;  // [variable, variable]; row and column of a constant one are 0
+};
+
+/// 95%, Student, of a statistic of independent groups, from its values with one group left out.
+/// @param without_group  NaN: it does not exist without this group, and the interval is missing
+/// @param least, most    bounds of the statistic
+/// @pre  at least two groups
+Maybe<Interval> left_out_interval(double value, std::span<const double> without_group, double least, double most);
+
+}  // namespace gainlens::analyses

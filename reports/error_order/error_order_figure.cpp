@@ -1,0 +1,90 @@
+#include "reports/error_order/error_order_report.h"
+#include "reports/figures/figure_parts.h"
+#include "reports/figures/palette.h"
+#include "reports/figures/plot_script.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace gainlens::reports {
+namespace {
+
+using analyses::ErrorBin;
+using analyses::ErrorOrderReading;
+using analyses::Interval;
+using analyses::Maybe;
+
+constexpr std::size_t most_arms = 4;
+constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
+
+/// A metric of a bin.
+struct Metric {
+  const char* name;  ///< of its data
+  const char* title;
+  double ErrorBin::*mean;
+  Maybe<Interval> ErrorBin::*interval;
+};
+constexpr Metric metrics[] = {{"hit", "HR\\@10", &ErrorBin::hit, &ErrorBin::hit_interval},
+                              {"gain", "NDCG\\@10", &ErrorBin::gain, &ErrorBin::gain_interval}};
+
+/// percentile, mean, ends of the interval
+Rows rows_of(const std::vector<ErrorBin>& bins, const Metric& metric, bool with_interval) {
+  Rows rows;
+  for (const ErrorBin& bin : bins) {
+    const Maybe<Interval>& interval = bin.*metric.interval;
+    const bool drawn = with_interval && interval;
+    rows.push_back(
+        {100 * bin.percentile, bin.*metric.mean, drawn ? interval->low : no_value, drawn ? interval->high : no_value});
+  }
+  return rows;
+}
+
+/// The precision is drawn last, above its rivals.
+std::string curves(PlotScript& script, const ErrorOrderReading& reading, std::size_t arm, const Metric& metric) {
+  std::string plot;
+  for (std::size_t i = analyses::error_quantities; i-- > 0;) {
+    const bool own = i == 0;
+    const Rows rows = rows_of(reading.bins[i], metric, own);
+    const std::string block = fmt::format("{}_{}_{}", metric.name, arm, i);
+    script.data(block, rows);
+    plot += barred_curve(block, rows, run_style(i), own ? BarredCurve{1.2, 0.6, 2.2} : BarredCurve{1.0, 0.35, 0.9});
+  }
+  plot.resize(plot.size() - 2);
+  return plot;
+}
+
+}  // namespace
+
+Maybe<Figure> error_order_figure(std::span<const ReadErrorOrder> arms) {
+  if (arms.size() > most_arms)
+    return Maybe<Figure>::none(fmt::format("{} arms; {} fit one figure", arms.size(), most_arms));
+  std::vector<std::string> names;
+  for (const std::string_view name : analyses::error_quantity_names) names.emplace_back(name);
+  const std::vector<LegendEntry> legend = name_runs(names);
+  const auto rows = static_cast<double>(arms.size());
+  PanelGrid grid{page_width, 0.3 + 2.05 * rows + legend_height(legend, page_width)};
+  grid.rows = static_cast<int>(arms.size());
+  grid.columns = 2;
+  grid.left = 0.6;
+  grid.right = 0.16;
+  grid.across = 0.7;
+  grid.bottom = 0.42 + legend_height(legend, page_width);
+  PlotScript script;
+  start_panels(script, grid);
+  script.line("set xlabel 'place of the users by the quantity, %' offset 0,0.5");
+  script.line("set xrange [0:100]").line("set yrange [0:*]");
+  for (std::size_t arm = 0; arm < arms.size(); ++arm) {
+    for (std::size_t i = 0; i < std::size(metrics); ++i) {
+      const std::string of_arm = arms.size() > 1 ? ", " + plain(arms[arm].label()) : std::string();
+      script.panel(std::size(metrics) * arm + i, metrics[i].title + of_arm);
+      if (arm == 0 && i == 0) draw_legend(script, legend, grid.width, grid.height);
+      script.line("plot {}", curves(script, *arms[arm].reading, arm, metrics[i]));
+    }
+  }
+  script.line("unset multiplot");
+  return Figure{"error-by-precision", grid.width, grid.height, script.text()};
+}
+
+}  // namespace gainlens::reports

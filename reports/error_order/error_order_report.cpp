@@ -1,0 +1,93 @@
+#include "reports/error_order/error_order_report.h"
+
+#include "core/counted.h"
+#include "reports/page/typography.h"
+#include "reports/section.h"
+#include "reports/terminal/error_order_terminal.h"
+
+#include <vector>
+
+namespace gainlens::reports {
+namespace {
+
+using analyses::ErrorBin;
+using analyses::ErrorOrderReading;
+using Arms = std::span<const ReadErrorOrder>;
+
+Caption caption_of(const ErrorOrderReading& reading) {
+  return {fmt::format("Users in {} of equal width by their place by the precision of their state, and by each rival, "
+                      "which needs no filter; the users of {} together. Bars are 95% intervals over users, with these "
+                      "models. Users with equal values share a group.",
+                      counted(static_cast<std::size_t>(reading.options.bins), "group"),
+                      counted(reading.seeds.size(), "seed")),
+          "It shows whether users with a high precision get better recommendations, and whether something simpler "
+          "tells this as well.",
+          "How often the test item stands in the training is no rival: it is not known when the item is to be found."};
+}
+
+std::vector<Block> blocks(Arms arms) {
+  std::vector<Block> all = {CaptionedFigure{"error-by-precision", "Success by precision and by its rivals",
+                                            caption_of(*arms.front().reading), error_order_figure(arms)}};
+  for (const ReadErrorOrder& arm : arms)
+    all.push_back(Html{fmt::format("<pre>{}</pre>\n", escape_html(print_error_order(*arm.reading)))});
+  return all;
+}
+
+void add_json(const ReadErrorOrder& arm, OrderedJson& summary) {
+  summary["error_by_precision"] = analyses::to_json(*arm.reading);
+}
+
+std::vector<CsvTable> tables(const ReadErrorOrder& arm) {
+  CsvTable table{"error-by-precision",
+                 {"quantity", "bin", "users_of_all_seeds", "percentile", "mean", "hr@10", "hr@10_low", "hr@10_high",
+                  "ndcg@10", "ndcg@10_low", "ndcg@10_high"},
+                 {}};
+  for (std::size_t q = 0; q < analyses::error_quantities; ++q) {
+    const std::vector<ErrorBin>& bins = arm.reading->bins[q];
+    for (std::size_t i = 0; i < bins.size(); ++i) {
+      std::vector<Cell>& row = table.rows.emplace_back();
+      row.emplace_back(std::string(analyses::error_quantity_keys[q]));
+      row.push_back(cell(i + 1));
+      row.push_back(cell(bins[i].users));
+      for (const double number : {bins[i].percentile, bins[i].value, bins[i].hit}) row.emplace_back(number);
+      append(row, bins[i].hit_interval);
+      row.emplace_back(bins[i].gain);
+      append(row, bins[i].gain_interval);
+    }
+  }
+  return {table};
+}
+
+std::vector<std::string> files() {
+  return {"error-by-precision"};
+}
+
+const Section<ReadErrorOrder>& error_order_section() {
+  static const Section<ReadErrorOrder> section = {.name = "error-order",
+                                                  .title = "Error by precision",
+                                                  .question = "Does the precision order users by error?",
+                                                  .files = files,
+                                                  .keys = {"error_by_precision"},
+                                                  .blocks = blocks,
+                                                  .add_json = add_json,
+                                                  .tables = tables};
+  return section;
+}
+
+}  // namespace
+
+WrittenReport write_error_order_report(std::span<const ErrorOrderReading> readings, const std::filesystem::path& out) {
+  std::vector<ReadErrorOrder> arms;
+  for (const ErrorOrderReading& reading : readings) arms.push_back({&reading});
+  const Section<ReadErrorOrder>* const sections[] = {&error_order_section()};
+  MadeReport report = make_report<ReadErrorOrder>(sections, arms);
+  report.title = "gainlens error-by-precision";
+  report.header =
+      "<header>\n<h1>Does the precision order users by error?</h1>\n<p class=\"lead\">The precision λ′ of the state "
+      "from "
+      "which the test item of each user is ranked, against the rank, beside rivals that need no filter.</p>\n"
+      "</header>\n";
+  return write_files(report, out);
+}
+
+}  // namespace gainlens::reports

@@ -1,0 +1,56 @@
+#pragma once
+
+#include "cli/interaction_options.h"
+#include "data/leave_one_out.h"
+#include "recommend/recommender_checkpoint.h"
+#include "runfile/recommend_run.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+// Recommender runs whose models are read again on their data, by commands about the filter.
+
+namespace gainlens::cli {
+
+/// A run folder with the checkpoints of its trainings.
+struct OpenedRun {
+  std::filesystem::path folder;
+  std::shared_ptr<const runfile::RecommendRun> run;
+
+  std::string shown() const;  ///< the folder, for messages
+};
+
+/// The arm of a label, which a variant may follow: "bft" of "bft/wide".
+std::string arm_of(const std::string& label);
+
+/// @param what  where the folder was given, for messages
+/// @throws InvalidArgument  no such folder; a file; as given_recommend_run()
+OpenedRun open_filtered_run(const std::filesystem::path& path, const std::string& what = "");
+
+/// The arms whose gain follows from precisions, with their variants.
+/// @throws InvalidArgument  there is none
+std::vector<std::string> arms_with_gain(const OpenedRun& opened);
+/// @throws InvalidArgument  the run has no such arm (nearest match named), or the arm has no such gain
+void check_arm_with_gain(const OpenedRun& opened, const std::string& arm);
+/// @param asked  what the user named; none: every arm with a gain
+/// @throws InvalidArgument  as above; no seed of an arm is finished
+std::vector<std::string> finished_arms(const OpenedRun& opened, const std::vector<std::string>& asked);
+std::vector<std::uint64_t> finished_seeds(const OpenedRun& opened, const std::string& arm);
+/// @throws InvalidArgument  the split of the data is not that of the run
+void check_same_split(const OpenedRun& opened, const data::LeaveOneOut& split, const InteractionArguments& data);
+
+/// A model of the run with its name for messages.
+struct SeedModel {
+  std::unique_ptr<recommend::Backbone> model;
+  std::string where;
+};
+/// @throws InvalidArgument  as recommend::open_recommender(); another catalogue
+SeedModel open_seed(const OpenedRun& opened, const std::string& arm, std::uint64_t seed, const data::LeaveOneOut& split,
+                    const InteractionArguments& data);
+/// Says so if the filter of a model is only partly in force.
+void tell_share(const std::string& where, double share);
+
+}  // namespace gainlens::cli

@@ -1,0 +1,20 @@
+#include "cli/written_report.h"
+
+#include "core/check.h"
+#include "core/console.h"
+
+#include <fmt/ranges.h>
+
+#include <string>
+
+namespace gainlens::cli {
+
+void tell_written(const reports::WrittenReport& written, const std::filesystem::path& out, std::string_view command) {
+  for (const std::string& reason : written.left_out) print_notice("gainlens: left out: {}\n", reason);
+  print_notice("{}\n", printable((out / "report.html").string()));
+  if (!written.failed.empty())
+    throw_run_failed("{}: {} could not be made; the other sections are written", command,
+                     printable(fmt::format("{}", fmt::join(written.failed, "; ")), 600));
+}
+
+}  // namespace gainlens::cli
