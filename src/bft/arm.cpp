@@ -15,6 +15,8 @@ bool is_one_of(std::string_view key, std::initializer_list<std::string_view> key
 bool reads(Arm arm, std::string_view key) {
   switch (arm) {
     case Arm::bft:
+    case Arm::textbook:
+    case Arm::least_error:
       return true;
     case Arm::plain:
     case Arm::plain_no_wo:
@@ -74,6 +76,22 @@ const std::vector<ArmParts>& all_arms() {
        .output_projection = false,
        .recency_decay = true,
        .factor = AttentionFactor::constant},
+      {.arm = Arm::textbook,
+       .name = "textbook",
+       .help = "bft with the update of a Kalman filter, h + K (e - h)",
+       .output_projection = false,
+       .precision_bias = true,
+       .recency_decay = true,
+       .factor = AttentionFactor::kalman_gain,
+       .update = StreamUpdate::correction},
+      {.arm = Arm::least_error,
+       .name = "least-error",
+       .help = "bft with the gain of least expected error for h + K e",
+       .output_projection = false,
+       .precision_bias = true,
+       .recency_decay = true,
+       .factor = AttentionFactor::kalman_gain,
+       .update = StreamUpdate::least_error},
   };
   return arms;
 }

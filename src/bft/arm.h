@@ -19,6 +19,8 @@ enum class Arm {
   plain_popularity,  ///< with the initial precision of the items in the scores, and no other part of the filter
   gate,              ///< the structure of the filter; the gain is a learned function of the stream, without precisions
   constant_k,        ///< likewise; the gain is a learned number for each dimension
+  textbook,          ///< the filter with the update of a Kalman filter, h + K (e - h)
+  least_error,       ///< the filter with the gain that is best for its own update, h + K e
 };
 
 /// What the sum of the residual stream takes of what attention gives: h + factor e.
@@ -27,6 +29,13 @@ enum class AttentionFactor {
   kalman_gain,  ///< K of the precisions
   gate,         ///< sigmoid(W norm(h) + b)
   constant,     ///< sigmoid(c)
+};
+
+/// How the stream takes in what attention found. Source of the last two: docs/bft.md, "Training".
+enum class StreamUpdate {
+  sum,          ///< h + factor e
+  correction,   ///< h + factor (e - h)
+  least_error,  ///< h + factor e, where the factor counts h as an error of e: see least_error_precision()
 };
 
 /// The parts of an arm, from which all else follows.
@@ -38,6 +47,7 @@ struct ArmParts {
   bool precision_bias = false;  ///< the log precision of a key is added to its scores
   bool recency_decay = false;   ///< scores fall with distance
   AttentionFactor factor = AttentionFactor::one;
+  StreamUpdate update = StreamUpdate::sum;
 };
 
 /// In the order of the enumeration.

@@ -53,12 +53,18 @@ ScoreBiases FilterPass::score_biases() const {
 }
 
 bool FilterPass::takes_fused_update(const at::Tensor& estimate) const {
-  return state_.fused && state_.mode == FilterMode::act && has_fused_update(filter_.options) &&
-         fits_fused_steps(state_.precision) && fits_fused_steps(estimate) && !sites_.replaces(observation_site) &&
-         !sites_.replaces(gain_site);
+  return filter_.parts().update != StreamUpdate::least_error && state_.fused && state_.mode == FilterMode::act &&
+         has_fused_update(filter_.options) && fits_fused_steps(state_.precision) && fits_fused_steps(estimate) &&
+         !sites_.replaces(observation_site) && !sites_.replaces(gain_site);
 }
 
-at::Tensor FilterPass::update(const ObservedMoments& observed) {
+at::Tensor FilterPass::measured(const at::Tensor& estimate, const at::Tensor& hidden) const {
+  if (filter_.parts().update != StreamUpdate::correction) return estimate;
+  ASSERT(hidden.defined(), "filter: arm {} without the stream", filter_.parts().name);
+  return estimate - (state_.strength < 1 ? state_.strength * hidden : hidden);  // the plain layer at first
+}
+
+at::Tensor FilterPass::update(const ObservedMoments& observed, const at::Tensor& hidden) {
   const EstimatorOptions options = filter_.options.estimator_options();
   const auto precision_of_moments = [&] {
     const at::Tensor residual = by_heads(observed.residual);
@@ -66,25 +72,31 @@ at::Tensor FilterPass::update(const ObservedMoments& observed) {
                                                      options, residual.size(2)),
                                  options);
   };
-  if (!takes_fused_update(observed.estimate)) return update(observed.estimate, precision_of_moments());
+  if (!takes_fused_update(observed.estimate)) return update(observed.estimate, precision_of_moments(), hidden);
   if (sites_.wants(observation_site) || sites_.wants(gain_site)) {  // seen to rounding; the fused step goes on
     const at::NoGradGuard no_gradients;
     const at::Tensor precision = precision_of_moments();
     sites_.at(observation_site, precision);
     sites_.at(gain_site, gain(by_heads(state_.precision), precision));
   }
-  auto [scaled, posterior] = fused_update(observed, state_.precision, filter_.options, state_.strength);
+  const ObservedMoments taken{measured(observed.estimate, hidden), observed.n_eff, observed.residual};
+  auto [scaled, posterior] = fused_update(taken, state_.precision, filter_.options, state_.strength);
   state_.precision = posterior;
   return scaled;
 }
 
-at::Tensor FilterPass::update(const at::Tensor& estimate, const at::Tensor& observation_precision) {
-  const at::Tensor observed = sites_.at(observation_site, observation_precision);
+at::Tensor FilterPass::update(const at::Tensor& estimate, const at::Tensor& observation_precision,
+                              const at::Tensor& hidden) {
+  at::Tensor observed = sites_.at(observation_site, observation_precision);
+  if (filter_.parts().update == StreamUpdate::least_error) {
+    ASSERT(hidden.defined(), "filter: arm {} without the stream", filter_.parts().name);
+    observed = least_error_precision(observed, by_heads(in_filter_type(hidden)));
+  }
   const at::Tensor gain = sites_.at(gain_site, bft::gain(state_.precision.reshape(observed.sizes()), observed));
   state_.precision = posterior_precision(state_.precision, observed.flatten(1), filter_.options);
   if (state_.mode == FilterMode::follow) return estimate;
   const at::Tensor factor = state_.strength < 1 ? 1 + state_.strength * (gain - 1) : gain;
-  return (estimate * factor.flatten(1)).to(estimate.scalar_type());
+  return (measured(estimate, hidden) * factor.flatten(1)).to(estimate.scalar_type());
 }
 
 at::Tensor FilterPass::scaled(const at::Tensor& estimate, const at::Tensor& input) const {

@@ -79,12 +79,13 @@ class FilterPass {
   ScoreBiases score_biases() const;
 
   /// Observes and updates, from the moments of the attention weights. Source: eq. (3) [eq:update].
-  /// @returns  [row, width]: what the stream gets of the estimate, factor e
-  at::Tensor update(const ObservedMoments& observed);
+  /// @param hidden  [row, width] h, the stream that enters the layer; undefined: for updates that do not read it
+  /// @returns  [row, width]: what is added to the stream: factor e, or what else the update of the arm says
+  at::Tensor update(const ObservedMoments& observed, const at::Tensor& hidden);
   /// Likewise, from a precision that an estimator of all weights gave.
   /// @param estimate               [row, width] e
   /// @param observation_precision  [row, head, head_dim]
-  at::Tensor update(const at::Tensor& estimate, const at::Tensor& observation_precision);
+  at::Tensor update(const at::Tensor& estimate, const at::Tensor& observation_precision, const at::Tensor& hidden);
   /// factor e of a layer whose gain no precision moves: 1, of a gate, or a constant.
   /// @param estimate  [row, width] e
   /// @param input     [row, width] what attention reads; a gate reads it too
@@ -96,6 +97,8 @@ class FilterPass {
 
  private:
   at::Tensor by_heads(const at::Tensor& rows) const { return rows.view({rows.size(0), heads_, -1}); }
+  /// What the gain multiplies: the estimate, or its difference to the stream.
+  at::Tensor measured(const at::Tensor& estimate, const at::Tensor& hidden) const;
   bool takes_fused_update(const at::Tensor& estimate) const;
 
   const Filter& filter_;

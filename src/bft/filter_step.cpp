@@ -17,6 +17,10 @@ at::Tensor gain(const at::Tensor& precision, const at::Tensor& observation_preci
   return observation_precision / (precision + observation_precision);
 }
 
+at::Tensor least_error_precision(const at::Tensor& observation_precision, const at::Tensor& hidden) {
+  return (observation_precision.reciprocal() + hidden.square()).reciprocal();
+}
+
 at::Tensor posterior_precision(const at::Tensor& precision, const at::Tensor& observation_precision,
                                const FilterOptions& options) {
   return bounded(precision + observation_precision, options);

@@ -158,7 +158,7 @@ void SasRec::block(std::int64_t layer, Stream& stream, const Pass& pass) const {
   const hooks::Site first_norm = hooks::block_site(layer, "ln1.hook_normalized"),
                     second_norm = hooks::block_site(layer, "ln2.hook_normalized");
   const bool pre = config_.norm == NormPlace::pre;
-  const at::Tensor hidden = pass.at(layer, "hook_resid_pre", stream.hidden);
+  const at::Tensor hidden = stream.hidden = pass.at(layer, "hook_resid_pre", stream.hidden);
   const at::Tensor attended =
       attention(layer, pre ? normed(hidden, weights.attention_norm, first_norm, pass) : hidden, stream, pass);
   at::Tensor middle =

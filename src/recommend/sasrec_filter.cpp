@@ -66,7 +66,7 @@ at::Tensor SasRec::filtered_attention(std::int64_t layer, const at::Tensor& inpu
   kernels::PackedAttentionOptions options{.dropout = pass.dropout(pass.noise.attention_rate, layer, attention_place)};
   if (moves && !filter_.gains_from_moments()) {
     const bft::HeadObservation found = observed_by_weights(layer, heads, stream, options, pass);
-    return filter.update(shown(found.estimate), found.precision);
+    return filter.update(shown(found.estimate), found.precision, stream.hidden);
   }
   const bft::ScoreBiases biases = filter.score_biases();
   options.key_bias = biases.key;
@@ -86,7 +86,7 @@ at::Tensor SasRec::filtered_attention(std::int64_t layer, const at::Tensor& inpu
     } else {
       found = kernels::packed_attention_moments(heads.query, heads.key, heads.value, pass.bounds, options);
     }
-    return filter.update({shown(found.output), found.n_eff, found.residual.flatten(1)});
+    return filter.update({shown(found.output), found.n_eff, found.residual.flatten(1)}, stream.hidden);
   }
   at::Tensor estimate;
   if (replaced) {

@@ -17,7 +17,8 @@ from torch.nn import functional
 
 import sasrec_reference
 
-ARMS = ("bft", "plain-no-wo", "plain-decay", "plain-popularity", "gate", "constant-k")
+FILTERS = ("bft", "textbook", "least-error")  # they keep a precision beside the stream
+ARMS = (*FILTERS, "plain-no-wo", "plain-decay", "plain-popularity", "gate", "constant-k")
 ESTIMATORS = ("reml", "reml_conjugate", "sandwich", "kish", "delta", "delta_weight_free")
 PRECISION_NETWORK_WIDTH = 16
 LEAST_STRETCH = 0.01
@@ -92,11 +93,11 @@ class Config(sasrec_reference.Config):
         return chosen
 
     def has_recency(self):
-        decaying = self.arm in ("bft", "gate", "constant-k") and self.filter.recency_decay
+        decaying = self.arm in (*FILTERS, "gate", "constant-k") and self.filter.recency_decay
         return decaying or self.arm == "plain-decay"
 
     def has_output(self):
-        gains = self.arm in ("bft", "gate", "constant-k") and self.filter.output_projection
+        gains = self.arm in (*FILTERS, "gate", "constant-k") and self.filter.output_projection
         return gains or self.arm in ("plain-decay", "plain-popularity")
 
 
@@ -154,11 +155,11 @@ class LayerFilter(nn.Module):
             self.gate = nn.Linear(config.width, config.width)
         if config.arm == "constant-k":
             self.gain = nn.Parameter(torch.zeros(config.width))
-        if config.arm == "bft" and settings.predict == "jacobian" and settings.most_process_noise > 0:
+        if config.arm in FILTERS and settings.predict == "jacobian" and settings.most_process_noise > 0:
             self.process_noise = nn.Parameter(torch.zeros(config.width))
-        if config.arm == "bft" and settings.predict == "decay":
+        if config.arm in FILTERS and settings.predict == "decay":
             self.decay = nn.Parameter(torch.zeros(1))
-        if config.arm == "bft" and settings.running_jacobian and settings.jacobian != "none":
+        if config.arm in FILTERS and settings.running_jacobian and settings.jacobian != "none":
             self.register_buffer("stretch", torch.ones(config.width))
 
 
@@ -229,9 +230,9 @@ class Block(nn.Module):
             rates = functional.logsigmoid(self.filter.recency)[:, None, None]  # of each head, or one for all
             scores = scores + strength * distance * rates
         scores = scores[..., None]
-        if config.arm == "bft" and config.filter.kriging == "per_dimension":
+        if config.arm in FILTERS and config.filter.kriging == "per_dimension":
             scores = scores + strength * split_heads(precision, config.heads).log()[:, :, None]
-        elif config.arm in ("bft", "plain-popularity"):
+        elif config.arm in (*FILTERS, "plain-popularity"):
             scores = scores + strength * precision.mean(-1).log()[:, None, None, :, None]
         return scores.masked_fill(~visible[..., None], -torch.inf).softmax(3)
 
@@ -307,26 +308,34 @@ class Block(nn.Module):
         found = {}
         arm = self.config.arm
         gain = torch.ones_like(estimate)
-        if arm == "bft":
+        if arm in FILTERS:
             variance = merge_heads(self.variance(weights, query, value, precision, visible))
             # The variance is clamped rather than its inverse: the same, and defined where it is 0 (one visible key).
             observed = 1 / variance.clamp(1 / settings.most_precision, 1 / settings.least_precision)
-            gain = 1 + strength * (observed / (precision + observed) - 1)
-            found = {"precision": precision, "observation_precision": observed, "gain": gain}
+            found = {"precision": precision, "observation_precision": observed}
+            if arm == "least-error":  # the estimate of the change of h has h as an error
+                kalman = (1 / precision) / (1 / precision + 1 / observed + h**2)
+                posterior = precision / (1 - kalman)
+            else:
+                kalman = observed / (precision + observed)
+                posterior = precision + observed
+            gain = 1 + strength * (kalman - 1)
+            found["gain"] = gain
         elif arm == "gate":
             gain = self.filter.gate(x).sigmoid()
         elif arm == "constant-k":
             gain = self.filter.gain.sigmoid()
+        before = strength * h if arm == "textbook" else 0  # of which the estimate is a new value
         if not self.config.has_output():
-            h = h + gain * estimate
+            h = h + gain * (estimate - before)
         elif settings.gain_place == "before":
-            h = h + self.attention.output(gain * estimate)
+            h = h + self.attention.output(gain * (estimate - before))
         else:
-            h = h + gain * self.attention.output(estimate)
+            h = h + gain * (self.attention.output(estimate) - before)
         h = h if pre else self.attention_norm(h)
         z = self.mlp_norm(h) if pre else h
-        if arm == "bft":
-            precision = self.predicted(settings.bounded(precision + observed), self.stretch(h, z))
+        if arm in FILTERS:
+            precision = self.predicted(settings.bounded(posterior), self.stretch(h, z))
         h = h + self.mlp(z)
         return h if pre else self.mlp_norm(h), precision, found
 
@@ -341,7 +350,7 @@ class FilteredSASRec(nn.Module):
         self.position_embedding = nn.Embedding(config.positions, config.width)
         if config.embedding_norm:
             self.embedding_norm = nn.LayerNorm(config.width, config.norm_epsilon)
-        if config.arm in ("bft", "plain-popularity"):
+        if config.arm in (*FILTERS, "plain-popularity"):
             self.precision = Precision(config)
         self.layers = nn.ModuleList(Block(config) for _ in range(config.layers))
         if config.norm == "pre":
@@ -357,7 +366,7 @@ class FilteredSASRec(nn.Module):
         if self.config.embedding_norm:
             h = self.embedding_norm(h)
         precision, strength = None, 1
-        if self.config.arm in ("bft", "plain-popularity"):
+        if self.config.arm in (*FILTERS, "plain-popularity"):
             precision = self.precision(items, embeddings)[..., None].expand_as(h)
             strength = self.precision.strength
         visible = sasrec_reference.visible_keys(items)

@@ -6,7 +6,7 @@ Needs torch, numpy and safetensors (versions are stored in each golden.safetenso
 give the same bytes. Each folder <out>/filter-<name> holds a small random checkpoint (config.json, model.safetensors in
 float32) and `golden.safetensors`, everything in it computed in float64 (filter_reference.py) without dropout:
     sequence_lengths, sequences, hidden, scores, loss, gradient.<parameter>    as in make_sasrec_golden.py
-and of arm "bft":
+and of the arms "bft", "textbook" and "least-error":
     precision.<layer> [valid position, width]               precision entering a layer; behind the last under <layers>
     observation_precision.<layer> [valid position, width]   precision of the estimate
     gain.<layer> [valid position, width]                    what multiplies the estimate, blended as the layer does
@@ -72,9 +72,16 @@ CONFIGS = {
     "gate-projected": config_of(
         "gate", output_projection=True, gain_place="after", decay_owner="head", model={"norm": "post"}
     ),
+    "textbook": config_of("textbook", layers=3, jacobian_rank=4),
+    "textbook-after": config_of("textbook", jacobian="exact", output_projection=True, gain_place="after"),
+    "textbook-blend": config_of("textbook", jacobian_rank=4, output_projection=True),
+    "least-error": config_of("least-error", layers=3, jacobian_rank=4),
+    "least-error-post": config_of(
+        "least-error", estimator="kish", jacobian="exact", model={"norm": "post", "embedding_norm": True}
+    ),
 }
 FIRST_SEED = 21  # with the seeds from here on, no small step of check_gradient moves a value across a bound
-STRENGTHS = {"bft-blend": 0.3}
+STRENGTHS = {"bft-blend": 0.3, "textbook-blend": 0.3}
 
 
 def random_tensor(name, shape, generator):
@@ -137,7 +144,7 @@ def expected_tensors(model, sequences):
         hidden = hidden_states(model.train(), sequences)
         expected["hidden"] = torch.cat(hidden)
         expected["scores"] = model.scores(torch.stack([rows[-1] for rows in hidden]))
-        if model.config.arm == "bft":
+        if model.config.arm in filter_reference.FILTERS:
             expected |= filter_states(model, sequences)
             if settings.running_jacobian and settings.jacobian != "none":
                 expected["evaluation_hidden"] = torch.cat(hidden_states(model.eval(), sequences))
@@ -194,7 +201,7 @@ def check_gradient(model, sequences, expected, generator):
 
 def check_spread(config, expected):
     """Checks that precisions vary and few are at a bound; returns a line about them."""
-    if config.arm != "bft":
+    if config.arm not in filter_reference.FILTERS:
         return ""
     settings = config.filter
     stacked = {

@@ -148,7 +148,7 @@ at::Tensor Decoder::filtered_values(const Layer& weights, std::int64_t layer, co
   const at::Tensor estimate = pass.at(layer, "attn.hook_z", found.output.transpose(1, 2));
   const at::Tensor rows = as_rows(estimate).flatten(1);
   const at::Tensor scaled =
-      moves ? filter.update({rows, rows_of_heads(found.n_eff), rows_of_heads(found.residual).flatten(1)})
+      moves ? filter.update({rows, rows_of_heads(found.n_eff), rows_of_heads(found.residual).flatten(1)}, {})
             : filter.scaled(rows, as_rows(input));
   return scaled.view(estimate.sizes());
 }
@@ -164,7 +164,8 @@ at::Tensor Decoder::followed_values(const Layer& weights, std::int64_t layer, co
   const at::Tensor estimate = pass.at(layer, "attn.hook_z", plain.transpose(1, 2));
   UsualAttention moments;
   const hooks::ObservedAttention found = moments.run_with_moments(layer, qkv, attention_options(layer, pass), {});
-  filter.update({as_rows(estimate).flatten(1), rows_of_heads(found.n_eff), rows_of_heads(found.residual).flatten(1)});
+  filter.update({as_rows(estimate).flatten(1), rows_of_heads(found.n_eff), rows_of_heads(found.residual).flatten(1)},
+                {});
   return estimate;
 }
 
