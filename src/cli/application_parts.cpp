@@ -59,11 +59,15 @@ constexpr std::array all_subcommands = {
     Subcommand{"train", "Train a model from scratch"},
     Subcommand{"evaluate", "Measure how well a model predicts"},
     Subcommand{"compare", "Compare the arms of recommender runs, paired by seed, with tests that count users too"},
+    Subcommand{"gain-by",
+               "When does an arm gain? Compare the arms of runs whose data differ in one number, and draw it"},
     Subcommand{
         "k-by-frequency",
         "Does the filter of a recommender treat rare items otherwise than frequent ones? Correlate K with counts"},
     Subcommand{"error-by-precision",
                "Does the precision of a recommender's filter order users by the error of what it recommends?"},
+    Subcommand{"make-histories",
+               "Make data for train recommend: thinned or noisy histories, or synthetic ones whose noise is known"},
     Subcommand{"estimators", "Compare every estimator of the variance of an estimate with the truth, by simulation"},
 };
 

@@ -9,6 +9,7 @@
 #include "core/console.h"
 #include "core/json.h"
 #include "core/progress.h"
+#include "data/item_values.h"
 #include "recommend/filtered_positions.h"
 #include "recommend/untrained_positions.h"
 #include "recommend/variants.h"
@@ -37,6 +38,7 @@ struct FrequencyArguments {
   std::vector<std::string> arms;      // none: every arm with a gain
   std::vector<std::string> placebos;  // "step-0", "FOLDER" or "FOLDER:ARM"
   analyses::FrequencyOptions options;
+  std::string against;  // file
   std::string out;
 };
 
@@ -169,11 +171,16 @@ void read_frequencies(FrequencyArguments arguments, const GlobalOptions& global)
   check_same_split(opened, split, arguments.data);
   const std::vector<std::vector<Placebo>> placebos = placebos_of(arguments, opened, arms, split);
 
+  std::vector<double> counts(split.training_counts().begin() + 1, split.training_counts().end());
+  if (!arguments.against.empty()) {
+    data::ItemValues given = data::read_item_values(arguments.against, split.interactions());
+    arguments.options.against = std::move(given.name);
+    counts = std::move(given.values);
+  }
   double models = 0;
   for (std::size_t i = 0; i < arms.size(); ++i)
     models += static_cast<double>(finished_seeds(opened, arms[i]).size() * (1 + placebos[i].size()));
   Progress progress("k-by-frequency", models, "positions", global.quiet);
-  const std::vector<double> counts(split.training_counts().begin() + 1, split.training_counts().end());
   std::vector<analyses::FrequencyReading> readings;
   for (std::size_t i = 0; i < arms.size(); ++i) {
     const std::vector<std::uint64_t> seeds = finished_seeds(opened, arms[i]);
@@ -231,6 +238,9 @@ void add_k_by_frequency(CLI::App& app, const GlobalOptions& global, Action& acti
       ->add_option("--bins", arguments->options.bins,
                    "Number of groups of items, from rare to frequent, of --out and --json")
       ->capture_default_str();
+  command->add_option("--against", arguments->against,
+                      "CSV file with the columns item and NAME: this number of every item in the place of its training "
+                      "count");
   command->add_option("--out", arguments->out,
                       "Folder for report.html, summary.json, the figure, and a table of the groups as CSV; made if it "
                       "does not exist");

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "data/interactions.h"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace gainlens::data {
+
+/// A number for every item of a catalogue, which is not in the interactions: its noise, its price.
+struct ItemValues {
+  std::string name;            ///< of the column
+  std::vector<double> values;  ///< [item id - 1]
+};
+
+/// Reads a CSV file whose first line is `item,NAME` or `item,NAME,...`, without quotes: the name of an item and its
+/// number. Further columns, and items that the catalogue does not have, are not used. `make-histories --items-file`
+/// writes such a file.
+/// @throws InvalidArgument  missing, unreadable, not UTF-8; another first line; a line without a finite number; an item
+///     twice; an item of the catalogue that has no line
+ItemValues read_item_values(const std::filesystem::path& path, const Interactions& interactions);
+
+}  // namespace gainlens::data
