@@ -142,6 +142,7 @@ OrderedJson to_json(const FrequencyReading& reading) {
        {{"where", paper_frequency.where},
         {"gain_rho", paper_frequency.gain},
         {"precision_rho", paper_frequency.precision}}}};
+  if (!reading.options.against.empty()) json["against"] = reading.options.against;
   json["placebos"] = reading.placebos;
   json["layers"] = OrderedJson::array();
   for (const FrequencyReading::Layer& layer : reading.layers)

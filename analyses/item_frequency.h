@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 // Does a filter treat rare items otherwise than frequent ones? Source: the paper, appendix "k-distribution", and
@@ -18,6 +19,7 @@ struct FrequencyOptions {
   std::uint64_t seed = 0;     ///< by which users are put into groups
   std::int64_t bins = 20;   ///< of items by training count, of nearly equal numbers of items; fewer if counts are equal
   std::size_t threads = 1;  ///< changes no number
+  std::string against;      ///< what stands in the place of the training counts; empty: nothing does
 };
 
 /// The fewest users and, of a correlation, the fewest items for which an interval is given. Ranks of few items do not

@@ -20,12 +20,13 @@ using analyses::FrequencyReading;
 constexpr double least_count = 0.5;
 
 /// count, mean, ends of the interval
-Rows rows_of(const std::vector<FrequencyBin>& bins) {
+/// @param counts  whether the items are ordered by training counts
+Rows rows_of(const std::vector<FrequencyBin>& bins, bool counts) {
   Rows rows;
   for (const FrequencyBin& bin : bins) {
     constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
-    rows.push_back({std::max(bin.mean_count, least_count), bin.mean, bin.interval ? bin.interval->low : no_value,
-                    bin.interval ? bin.interval->high : no_value});
+    rows.push_back({counts ? std::max(bin.mean_count, least_count) : bin.mean_count, bin.mean,
+                    bin.interval ? bin.interval->low : no_value, bin.interval ? bin.interval->high : no_value});
   }
   return rows;
 }
@@ -56,8 +57,9 @@ void draw_panel(PlotScript& script, const std::vector<Curve>& curves, std::size_
                 FrequencyQuantity FrequencyReading::Layer::*which, std::string_view name) {
   std::string plot;
   for (std::size_t i = 0; i < curves.size(); ++i) {
-    if (layer >= curves[i].reading->layers.size()) continue;
-    const Rows rows = rows_of(curves[i].bins(curves[i].reading->layers[layer].*which));
+    const FrequencyReading& reading = *curves[i].reading;
+    if (layer >= reading.layers.size()) continue;
+    const Rows rows = rows_of(curves[i].bins(reading.layers[layer].*which), reading.options.against.empty());
     const std::string block = fmt::format("{}_{}_{}", name, layer, i);
     script.data(block, rows);
     plot += barred_curve(block, rows, run_style(i), {1.0, 0.4, 1.2});
@@ -90,7 +92,9 @@ analyses::Maybe<Figure> frequency_figure(std::span<const ReadFrequency> arms) {
   grid.bottom = 0.42 + legend_height(legend, page_width);
   PlotScript script;
   start_panels(script, grid);
-  script.line("set logscale x").line("set xlabel 'training count of the items' offset 0,0.5");
+  const std::string& against = arms.front().reading->options.against;
+  if (against.empty()) script.line("set logscale x");
+  script.line("set xlabel \"{} of the items\" offset 0,0.5", against.empty() ? "training count" : plain(against));
   for (std::size_t layer = 0; layer < layers; ++layer) {
     script.panel(2 * layer, fmt::format("layer {}: gain K", layer));
     if (layer == 0) draw_legend(script, legend, grid.width, grid.height);

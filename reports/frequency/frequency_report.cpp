@@ -18,6 +18,13 @@ using analyses::FrequencyReading;
 using Arms = std::span<const ReadFrequency>;
 
 Caption caption_of(const FrequencyReading& reading) {
+  if (!reading.options.against.empty())
+    return {
+        fmt::format("Items in groups of similar {}, from low to high; the mean of the items' means, and of {}. Bars "
+                    "are 95% intervals over users.",
+                    reading.options.against, counted(reading.seeds.size(), "seed")),
+        "It shows whether the filter treats items otherwise that differ in it.",
+        "A trend does not show that the filter needs to treat them so."};
   return {fmt::format("Items in groups of similar training count, from rare to frequent; the mean of the items' means, "
                       "and of {}. Bars are 95% intervals over users. Items that no user has in training stand at 0.5.",
                       counted(reading.seeds.size(), "seed")),
@@ -89,10 +96,13 @@ WrittenReport write_frequency_report(std::span<const FrequencyReading> readings,
   const Section<ReadFrequency>* const sections[] = {&frequency_section()};
   MadeReport report = make_report<ReadFrequency>(sections, arms);
   report.title = "gainlens k-by-frequency";
-  report.header =
-      "<header>\n<h1>Does the filter treat rare items otherwise than frequent ones?</h1>\n<p class=\"lead\">K and the "
-      "prior precision λ of every layer at the positions that a ranking reads, by the training count of their "
-      "item.</p>\n</header>\n";
+  const std::string& against = readings.front().options.against;
+  report.header = fmt::format(
+      "<header>\n<h1>{}</h1>\n<p class=\"lead\">K and the prior precision λ of every layer at the positions that a "
+      "ranking reads, by the {} of their item.</p>\n</header>\n",
+      against.empty() ? "Does the filter treat rare items otherwise than frequent ones?"
+                      : "Which items does the filter treat otherwise?",
+      against.empty() ? "training count" : escape_html(against));
   return write_files(report, out);
 }
 

@@ -48,47 +48,53 @@ std::string placebo_row(std::size_t layer, std::string_view name, const Frequenc
 }
 
 /// The means of the rarest group of items and of the most frequent one.
-std::string ends_of(const FrequencyQuantity& quantity) {
+std::string ends_of(const FrequencyQuantity& quantity, const std::string& against) {
   if (quantity.bins.size() < 2) return {};
+  if (!against.empty())
+    return fmt::format(" (items of the lowest {} {}, of the highest {})", terminal_line(against),
+                       shown(quantity.bins.front().mean), shown(quantity.bins.back().mean));
   return fmt::format(" (rarest group of items {}, most frequent {})", shown(quantity.bins.front().mean),
                      shown(quantity.bins.back().mean));
 }
 
 /// What an interval says of a trend, or of a difference to that of a placebo.
-std::string in_words(const Maybe<Interval>& interval, std::string_view rises, std::string_view falls,
-                     std::string_view neither) {
+std::string in_words(const Maybe<Interval>& interval, const std::string& rises, const std::string& falls,
+                     const std::string& neither) {
   if (!interval) return fmt::format("no interval: {}", interval.reason());
-  return std::string(interval->low > 0 ? rises : interval->high < 0 ? falls : neither);
+  return interval->low > 0 ? rises : interval->high < 0 ? falls : neither;
 }
 
 /// Sentences on a quantity: its trend, and that beside each placebo; and why something is missing.
 std::string sentences_on(std::size_t layer, std::string_view name, const FrequencyQuantity& quantity,
-                         const std::vector<std::string>& placebos) {
+                         const FrequencyReading& reading) {
+  const std::string& against = reading.options.against;
+  const std::string what = against.empty() ? std::string("frequency") : terminal_line(against);
   const std::string subject = fmt::format("layer {}, {}: ", layer, name);
   if (!quantity.mean.rho) return fmt::format("  {}no rho: {}\n", subject, quantity.mean.rho.reason());
   std::string text = fmt::format("  {}{}{}\n", subject,
-                                 in_words(quantity.mean.interval, "rises with frequency", "falls with frequency",
-                                          "no trend with frequency is shown"),
-                                 ends_of(quantity));
-  for (std::size_t i = 0; i < placebos.size(); ++i)
+                                 in_words(quantity.mean.interval, "rises with " + what, "falls with " + what,
+                                          fmt::format("no trend with {} is shown", what)),
+                                 ends_of(quantity, against));
+  for (std::size_t i = 0; i < reading.placebos.size(); ++i)
     text += fmt::format("    {} placebo {}\n",
                         in_words(quantity.placebos[i].difference.interval, "rises more, or falls less, than in",
                                  "rises less, or falls more, than in", "no difference is shown to"),
-                        terminal_line(placebos[i]));
+                        terminal_line(reading.placebos[i]));
   return text;
 }
 
 }  // namespace
 
 std::string print_frequency(const FrequencyReading& reading) {
+  const std::string& against = reading.options.against;
   std::string text = fmt::format(
       "arm {}, {} {}: {}, {}\n{} of {} have a position in the test inputs\n\n", terminal_line(reading.arm),
       reading.seeds.size() == 1 ? "seed" : "seeds", fmt::join(reading.seeds, ", "), counted(reading.users, "user"),
       counted(reading.positions, "position"), reading.items, counted(reading.items_of_catalogue, "item"));
   text += fmt::format("{:<6} {:<7} {:<24} {:<8} {:<24} {:<8} {}\n", "layer", "of", "rho [95%]", "seeds' sd",
-                      "partial rho [95%]", "naive p", "paper's rho");
+                      "partial rho [95%]", "naive p", against.empty() ? "paper's rho" : "");
   for (std::size_t layer = 0; layer < reading.layers.size(); ++layer) {
-    const bool last = layer + 1 == reading.layers.size();
+    const bool last = layer + 1 == reading.layers.size() && against.empty();
     const auto paper = [&](double rho) { return last ? fmt::format("{:+.3f}", rho) : std::string(); };
     text += row(layer, "K", reading.layers[layer].gain, paper(analyses::paper_frequency.gain));
     text += row(layer, "lambda", reading.layers[layer].precision, paper(analyses::paper_frequency.precision));
@@ -103,16 +109,17 @@ std::string print_frequency(const FrequencyReading& reading) {
   }
   text += "\n";
   for (std::size_t layer = 0; layer < reading.layers.size(); ++layer) {
-    text += sentences_on(layer, "K", reading.layers[layer].gain, reading.placebos);
-    text += sentences_on(layer, "lambda", reading.layers[layer].precision, reading.placebos);
+    text += sentences_on(layer, "K", reading.layers[layer].gain, reading);
+    text += sentences_on(layer, "lambda", reading.layers[layer].precision, reading);
   }
   text += fmt::format(
-      "\nrho: Spearman over items, an item's mean over its positions against its training count; mean over seeds\n"
+      "\nrho: Spearman over items, an item's mean over its positions against its {}; mean over seeds\n"
       "95%: over users, with these models (jackknife). partial: given the items' mean place and length of history\n"
       "naive p: as if items were independent, which those of one history are not; the largest of the seeds\n"
-      "paper: {}; layers count from 0 here\n",
-      analyses::paper_frequency.where);
-  if (reading.placebos.empty())
+      "{}layers count from 0 here\n",
+      against.empty() ? "training count" : terminal_line(against),
+      against.empty() ? fmt::format("paper: {}; ", analyses::paper_frequency.where) : std::string());
+  if (reading.placebos.empty() && against.empty())
     text +=
         "Frequency is an input of the filter, through tau_base: a trend alone does not show that it was learned. Set "
         "a\n"
