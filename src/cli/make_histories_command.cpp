@@ -14,6 +14,7 @@
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -82,8 +83,8 @@ void change_histories(const HistoriesArguments& arguments, const GlobalOptions& 
     print_result("{} would have kept none, and keep one: without it the user and its test would be dropped\n",
                  counted(made.floored, "user"));
   if (made.missing_items > 0)
-    print_result("{} of {} in no history any more, and no candidates in a ranking\n",
-                 counted_are(made.missing_items, "item"), split.items());
+    print_result("{} of the {} items {} in no history any more, and no candidate of a ranking\n", made.missing_items,
+                 split.items(), made.missing_items == 1 ? "is" : "are");
 }
 
 /// Mean of a metric over users, with its standard error.
@@ -128,7 +129,7 @@ void make_walk(const HistoriesArguments& arguments, const GlobalOptions& global)
                counted(options.items, "item"), interactions);
   print_result(
       "What filters reach on the test items that know how the histories were made, with standard errors over "
-      "users:\n{:<66} {:>6}  {:<15} {:<15} {}\n",
+      "users:\n{:<66} {:>6}  {:<15}  {:<15}  {}\n",
       "filter", "gain", "hr@10", "ndcg@10", "mrr");
   for (std::size_t i = 0; i < rankings.size(); ++i) {
     std::string line = fmt::format("{:<66} {:>6.3f}", what_ranks[i], rankings[i].gain);
