@@ -127,7 +127,6 @@ TEST_F(KByFrequency, APlaceboStandsBesideTheModel) {
 }
 
 TEST_F(KByFrequency, StepZeroAndAPermutedTauBaseArePlacebos) {
-  // A variant needs another option that differs from the run: it is trained in the same folder.
   train(run_, {"--arm", "bft"});
   train(run_, {"--arm", "bft", "--variant", "permuted:permute_popularity=true"});
   const std::string out = folder_.path() / "page";
@@ -145,6 +144,18 @@ TEST_F(KByFrequency, StepZeroAndAPermutedTauBaseArePlacebos) {
   EXPECT_GT(first.at("placebos")[0].at("rho"), 0.999);
   EXPECT_LT(std::abs(first.at("placebos")[1].at("rho").get<double>()), 0.6);
   EXPECT_EQ(read(run_, {"--placebo", "step-0", "--json"}).out, read(run_, {"--placebo", "step-0", "--json"}).out);
+}
+
+TEST_F(KByFrequency, AnotherNumberOfTheItemsCanTakeThePlaceOfTheCounts) {
+  train(run_, {"--arm", "bft"});
+  std::string values = "item,id\n";
+  for (int item = 1; item <= 70; ++item) values += std::to_string(item) + "," + std::to_string(item) + "\n";
+  const std::string file = write_file(folder_.path() / "values.csv", values);
+  const ProgramResult text = read(run_, {"--against", file});
+  ASSERT_EQ(text.exit_code, 0) << text.error;
+  EXPECT_THAT(text.out, AllOf(HasSubstr("layer 0, lambda: falls with id"), HasSubstr("against its id;")));
+  expect_refused(read(run_, {"--against", write_file(folder_.path() / "few.csv", "item,id\n1,1\n")}),
+                 "has no line for item");
 }
 
 TEST_F(KByFrequency, FewUsersGetNoInterval) {

@@ -50,8 +50,9 @@ FilteredPositions model_of(double slope, double share = 0) {
   return model;
 }
 
-FrequencyReading reading_of(const FilteredArm& arm, const std::vector<FilteredArm>& placebos = {}) {
-  return analyses::frequency_reading(arm, placebos, counts, {.bins = 4});
+FrequencyReading reading_of(const FilteredArm& arm, const std::vector<FilteredArm>& placebos = {},
+                            const std::string& against = "") {
+  return analyses::frequency_reading(arm, placebos, counts, {.bins = 4, .against = against});
 }
 
 TEST(FrequencyTerminal, SaysWhichWayAQuantityGoesAndWhyOneIsMissing) {
@@ -65,6 +66,18 @@ TEST(FrequencyTerminal, SaysWhichWayAQuantityGoesAndWhyOneIsMissing) {
               HasSubstr("layer 0, K: falls with frequency"));
   EXPECT_THAT(print_frequency(reading_of({"bft", {0}, {model_of(0, 1)}})),
               HasSubstr("K: no trend with frequency is shown"));
+}
+
+TEST(FrequencyTerminal, NamesWhatStandsInThePlaceOfTheCounts) {
+  const FrequencyReading reading = reading_of({"bft", {0}, {model_of(0.01)}}, nullptr, "noise");
+  EXPECT_THAT(
+      print_frequency(reading),
+      AllOf(HasSubstr("layer 0, K: rises with noise (items of the lowest noise 0.0700, of the highest 0.520)"),
+            HasSubstr("over its positions against its noise;"), Not(HasSubstr("paper")), Not(HasSubstr("requency"))));
+  EXPECT_EQ(analyses::to_json(reading).at("against"), "noise");
+  const ReadFrequency arm{&reading};
+  EXPECT_THAT(frequency_figure({&arm, 1})->script,
+              AllOf(HasSubstr("set xlabel \"noise of the items\""), Not(HasSubstr("set logscale x"))));
 }
 
 TEST(FrequencyTerminal, JudgesTheDifferenceToAPlacebo) {
