@@ -2,7 +2,6 @@
 
 #include "core/check.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace gainlens::analyses {
@@ -59,22 +58,6 @@ ExperimentComparison compare_arms(const ExperimentPair& pair, const ExperimentOp
   for (const std::string& name : names_of_scores(run, options))
     comparison.scores.push_back(gain_of_score(pair, name, options));
   return comparison;
-}
-
-Equivalence crossed_equivalence(const Maybe<CrossedEstimate>& difference, double margin) {
-  if (!difference) return no_equivalence(margin, 0, difference.reason());
-  if (!difference->p) return no_equivalence(margin, difference->units, difference->p.reason());
-  Equivalence found = test_equivalence(difference->estimate(), difference->units, margin);
-  if (!(*difference->seed_variance > 0)) return found;
-  const Equivalence seeds = test_equivalence(
-      {difference->value, std::sqrt(*difference->seed_variance), static_cast<double>(difference->seeds - 1)},
-      difference->units, margin);
-  found.p = std::max(*found.p, *seeds.p);
-  found.difference_p = std::max(*found.difference_p, *seeds.difference_p);
-  found.exceeds_p = std::max(*found.exceeds_p, *seeds.exceeds_p);
-  if (seeds.interval->low < found.interval->low) found.interval = seeds.interval;
-  found.flatness = flatness_of(*found.p, *found.difference_p);
-  return found;
 }
 
 OrderedJson to_json(const ExperimentComparison& comparison) {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "analyses/arm_pairs.h"
-#include "analyses/equivalence.h"
+#include "analyses/crossed_equivalence.h"
 #include "analyses/options.h"
 #include "analyses/score_gain.h"
 #include "core/json.h"
@@ -45,11 +45,6 @@ struct ExperimentComparison {
 /// @throws InvalidArgument  a score that one of the runs does not have (nearest match named), or that they judge in
 ///     different directions; a margin that is not above 0
 ExperimentComparison compare_arms(const ExperimentPair& pair, const ExperimentOptions& options);
-
-/// Two one-sided tests of a difference against ±margin, with the error over seeds and units and with that of the seeds
-/// alone. As for CrossedEstimate, the larger p and the wider interval are stated.
-/// Missing like `difference`, and with fewer than `fewest_crossed_seeds`.
-Equivalence crossed_equivalence(const Maybe<CrossedEstimate>& difference, double margin);
 
 OrderedJson to_json(const ExperimentComparison& comparison);
 

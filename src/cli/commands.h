@@ -23,6 +23,7 @@ void add_k_by_frequency(CLI::App& app, const GlobalOptions& global, Action& acti
 void add_gain_by(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_error_by_precision(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_make_histories(CLI::App& app, const GlobalOptions& global, Action& action);
+void add_sensitivity(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_estimators(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_evaluate(CLI::App& app, const GlobalOptions& global, Action& action);
 

@@ -2,6 +2,7 @@
 #include "analyses/seed_comparison.h"
 #include "cli/commands.h"
 #include "cli/given_run.h"
+#include "cli/grid_option.h"
 #include "cli/interaction_options.h"
 #include "cli/knob_options.h"
 #include "cli/name_list.h"
@@ -17,6 +18,7 @@
 #include "training/process_replicas.h"
 
 #include <ATen/Parallel.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -39,7 +41,7 @@ struct TrainRecommendArguments {
   std::string preset = recommend::presets().front().name;
   std::string config;
   std::map<std::string, std::string> knobs;  // as given on the command line
-  std::vector<std::string> variants;
+  std::vector<std::string> variants, grid;
   bool no_jacobian = false;
   std::string spread = "batches";
   std::string out;
@@ -149,11 +151,13 @@ void print(const recommend::RecommendOutcome& outcome, const TrainRecommendArgum
                                     {"seeds", seeds}}));
     return;
   }
-  print_result("{:<12} {:>6} {:>6} {:>7} {:>8} {:>8} {:>8} {:>8}\n", "arm", "seed", "epochs", "best", "hr@10",
+  std::size_t width = 12;
+  for (const auto& seed : outcome.seeds) width = std::max(width, seed.job.label().size());
+  print_result("{:<{}} {:>6} {:>6} {:>7} {:>8} {:>8} {:>8} {:>8}\n", "arm", width, "seed", "epochs", "best", "hr@10",
                "ndcg@10", "mrr", "seconds");
   for (const auto& seed : outcome.seeds) {
     const auto& [job, result, seconds] = seed;
-    print_result("{:<12} {:>6} {:>6} {:>7} {:>8.4f} {:>8.4f} {:>8.4f} {:>8.1f}\n", job.label(), job.seed,
+    print_result("{:<{}} {:>6} {:>6} {:>7} {:>8.4f} {:>8.4f} {:>8.4f} {:>8.1f}\n", job.label(), width, job.seed,
                  runfile::epochs_of(result), result.best_epoch, result.test.at("hr@10"), result.test.at("ndcg@10"),
                  result.test.at("mrr"), seconds);
   }
@@ -206,6 +210,16 @@ void check_variants(const TrainRecommendArguments& arguments, const recommend::R
   }
 }
 
+/// A grid has the run's own settings as its reference.
+/// @returns  the settings of the grid that are the run's own
+std::vector<std::string> add_grid(const TrainRecommendArguments& arguments, recommend::RecommendRequest& request) {
+  if (arguments.grid.empty()) return {};
+  const Grid grid = parse_grid(arguments.grid, arguments.arms, request.settings);
+  request.variants.insert(request.variants.end(), grid.variants.begin(), grid.variants.end());
+  request.own_settings_too = true;
+  return grid.of_run;
+}
+
 void run(const TrainRecommendArguments& arguments, const GlobalOptions& global) {
   CHECK(arguments.seeds_at_once.value_or(1) >= 1, "--seeds-at-once: {}; at least 1 is needed",
         *arguments.seeds_at_once);
@@ -215,8 +229,9 @@ void run(const TrainRecommendArguments& arguments, const GlobalOptions& global) 
   recommend::check_seeds(global.seed, arguments.seeds);
   check_lies_in_no_arm(arguments.out);
   for (const std::string& text : arguments.variants) request.variants.push_back(parse_variant(text));
+  const std::vector<std::string> of_run = add_grid(arguments, request);
   check_variants(arguments, request);
-  if (request.variants.empty()) check_idle_options(arguments, request.settings);
+  if (request.variants.empty() || request.own_settings_too) check_idle_options(arguments, request.settings);
   request.arms = arguments.arms;
   request.seeds = arguments.seeds;
   request.seed = global.seed;
@@ -238,7 +253,11 @@ void run(const TrainRecommendArguments& arguments, const GlobalOptions& global) 
   const data::LeaveOneOut split(arguments.data.read());
   const auto replicas = training::connect_replicas(group, process_environment());
   const recommend::RecommendOutcome outcome = recommend::train_recommend(request, split, *replicas);
-  if (replicas->leads()) print(outcome, arguments, split.items(), global.json);
+  if (!replicas->leads()) return;
+  if (!of_run.empty())
+    print_notice("gainlens: --grid: {}: the run's own settings, which are the reference and no variant\n",
+                 fmt::join(of_run, ", "));
+  print(outcome, arguments, split.items(), global.json);
 }
 
 /// The settings of every backbone. A key that several backbones have is the same option.
@@ -323,6 +342,13 @@ void add_train_recommend(CLI::App& train, const GlobalOptions& global, Action& a
                    "OUT/ARM/NAME. May be given several times")
       ->allow_extra_args(false)
       ->type_name("NAME:key=value");
+  command
+      ->add_option("--grid", arguments->grid,
+                   "KEY=V,V,...: each arm is trained with each of these values of one setting, in OUT/ARM/KEY-V, and\n"
+                   "with the run's own settings, the reference; or paper: the seven knobs of the paper. May be given\n"
+                   "several times. gainlens sensitivity reads the run")
+      ->allow_extra_args(false)
+      ->type_name("KEY=V,V");
   command->add_option("--preset", arguments->preset, "Settings to begin with: " + preset_help())->capture_default_str();
   command->add_option("--config", arguments->config, "JSON file with settings, see below");
   command->add_option("--out", arguments->out, "Run folder to write; the same request continues in it")->required();

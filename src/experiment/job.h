@@ -23,7 +23,7 @@ struct Job {
 /// What is to be trained: each arm, with each variant and each seed.
 struct Axes {
   std::vector<std::string> arms;
-  std::vector<std::string> variants;  ///< none: the settings of the run alone
+  std::vector<std::string> variants;  ///< "": the settings of the run; none: these alone
   std::uint64_t seed = 0;             ///< the first one
   std::int64_t seeds = 1;             ///< number of seeds: `seed`, `seed` + 1, ...
 };

@@ -80,12 +80,18 @@ void check_stored_variants(const RecommendRequest& request) {
   settings_of_variants(all, request.settings);
 }
 
+/// The names of what each arm is trained with; "": the settings of the run.
+std::vector<std::string> names_of_variants(const RecommendRequest& request) {
+  std::vector<std::string> names;
+  if (request.variants.empty() || request.own_settings_too) names.emplace_back();
+  for (const Variant& variant : request.variants) names.push_back(variant.name);
+  return names;
+}
+
 /// Refuses what cannot be trained, before anything is written.
 void check_trainings(const Recommenders& recommenders, const RecommendRequest& request, const data::LeaveOneOut& split,
                      std::int64_t side_by_side, bool leads) {
-  std::vector<std::string> variants = {""};
-  if (!request.variants.empty()) variants.clear();
-  for (const Variant& variant : request.variants) variants.push_back(variant.name);
+  const std::vector<std::string> variants = names_of_variants(request);
   std::optional<std::int64_t> users;  // with positions; baselines need none
   for (const std::string& name : request.arms) {
     const ArmParts* arm = find_arm(name);
@@ -179,8 +185,8 @@ RecommendOutcome train_recommend(const RecommendRequest& request, const data::Le
   check_seeds(request.seed, request.seeds);
   Recommenders recommenders(request, split);
   if (replicas.leads()) check_stored_variants(request);
-  experiment::Axes axes{.arms = request.arms, .variants = {}, .seed = request.seed, .seeds = request.seeds};
-  for (const Variant& variant : request.variants) axes.variants.push_back(variant.name);
+  experiment::Axes axes{
+      .arms = request.arms, .variants = names_of_variants(request), .seed = request.seed, .seeds = request.seeds};
   experiment::Experiment trainings({.title = "train recommend",
                                     .axes = std::move(axes),
                                     .out = request.out,

@@ -24,6 +24,7 @@ struct RecommendRequest {
   data::InteractionOptions options;  ///< with which the data were read; a checkpoint names them
   Settings settings;
   std::vector<Variant> variants;              ///< each arm is trained with each of them; none: with `settings` alone
+  bool own_settings_too = false;              ///< each arm is trained with `settings` alone beside the variants
   std::vector<std::string> arms = {"plain"};  ///< of arm_names()
   std::int64_t seeds = 1;                     ///< number of seeds: `seed`, `seed` + 1, ...
   std::uint64_t seed = 0;

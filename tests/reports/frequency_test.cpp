@@ -69,7 +69,7 @@ TEST(FrequencyTerminal, SaysWhichWayAQuantityGoesAndWhyOneIsMissing) {
 }
 
 TEST(FrequencyTerminal, NamesWhatStandsInThePlaceOfTheCounts) {
-  const FrequencyReading reading = reading_of({"bft", {0}, {model_of(0.01)}}, nullptr, "noise");
+  const FrequencyReading reading = reading_of({"bft", {0}, {model_of(0.01)}}, {}, "noise");
   EXPECT_THAT(
       print_frequency(reading),
       AllOf(HasSubstr("layer 0, K: rises with noise (items of the lowest noise 0.0700, of the highest 0.520)"),

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "analyses/measured.h"
+#include "analyses/sensitivity.h"
+#include "reports/figures/figure.h"
+#include "reports/made_report.h"
+
+#include <filesystem>
+
+namespace gainlens::reports {
+
+/// Which knobs a figure shows.
+enum class KnobGroup {
+  flat,     ///< those that the paper calls flat
+  tunable,  ///< those that it calls worth tuning
+  other     ///< those that it does not name
+};
+
+/// "sensitivity-flat", "sensitivity-tunable", "sensitivity-other": the stem of its files.
+std::string figure_name(KnobGroup group);
+
+/// The metric against the settings of each knob of a group: a panel for each knob.
+/// Missing if the group has no knob, or more than fit one figure.
+analyses::Maybe<Figure> sensitivity_figure(const analyses::Sensitivity& sensitivity, KnobGroup group);
+
+/// Writes the report of `gainlens sensitivity` into `out`: see write_files().
+/// @throws InvalidArgument, RunFailed  see write_files()
+WrittenReport write_sensitivity_report(const analyses::Sensitivity& sensitivity, const std::filesystem::path& out);
+
+}  // namespace gainlens::reports

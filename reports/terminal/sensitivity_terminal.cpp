@@ -1,0 +1,68 @@
+#include "reports/terminal/sensitivity_terminal.h"
+
+#include "analyses/paper_knobs.h"
+#include "core/counted.h"
+#include "core/number_ranges.h"
+#include "core/terminal_text.h"
+#include "reports/sensitivity/sensitivity_words.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+namespace gainlens::reports {
+namespace {
+
+using analyses::KnobResult;
+using analyses::Sensitivity;
+
+/// Characters that take a column of the terminal: not the later bytes of UTF-8.
+std::size_t columns_of(std::string_view text) {
+  std::size_t columns = 0;
+  for (const char c : text) columns += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  return columns;
+}
+
+std::string line_of(const std::vector<std::string>& cells) {
+  constexpr std::size_t widths[] = {10, 6, 8, 8, 23, 9, 9, 0};
+  std::string line = "  ";
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    line += cells[i];
+    const std::size_t used = columns_of(cells[i]);
+    line += i + 1 == cells.size() ? "" : std::string(used < widths[i] ? widths[i] - used : 1, ' ');
+  }
+  return line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
+}
+
+std::string print(const Sensitivity& sensitivity, const KnobResult& knob) {
+  std::string text = fmt::format("\n{}: {}\n", knob_name(knob), knob.in_words(sensitivity.margin));
+  if (const analyses::PaperKnob* const known = analyses::find_paper_knob(knob.key))
+    text += fmt::format("  paper: {}\n", known->says);
+  text += line_of(setting_headings()) + line_of(reference_cells(sensitivity, knob));
+  for (const analyses::SettingResult& setting : knob.settings) text += line_of(setting_cells(setting));
+  return text;
+}
+
+}  // namespace
+
+std::string print_sensitivity(const Sensitivity& sensitivity) {
+  std::string text =
+      fmt::format("arm {} on {} ({}), {}, {} {}, {}; margin ±{:g}%\n", terminal_line(sensitivity.arm),
+                  terminal_line(sensitivity.data_set), terminal_line(sensitivity.backbone), sensitivity.metric.title(),
+                  sensitivity.seeds.size() == 1 ? "seed" : "seeds", number_ranges(sensitivity.seeds, " to "),
+                  counted(sensitivity.users, "user"), 100 * sensitivity.margin);
+  for (const KnobResult& knob : sensitivity.knobs) text += print(sensitivity, knob);
+  if (!sensitivity.left_out.empty()) text += "\nleft out:\n";
+  for (const analyses::LeftOutVariant& variant : sensitivity.left_out)
+    text += fmt::format("  {}: {}\n", terminal_line(variant.arm), terminal_line(variant.reason));
+  text += "\n" + power_in_words(sensitivity) + "\n";
+  text +=
+      "change, 95%, p: against the reference with the same seeds, over other seeds and other users, as compare does\n"
+      "Holm p: corrected for all settings of all knobs; a knob differs if one is at most 5%\n"
+      "flat: every setting is shown to lie within the margin (two one-sided tests). A change that is not significant\n"
+      "shows no flatness. flat within: the smallest margin within which the setting would be shown to be flat\n"
+      "paper: bft.tex, appendix ablations (Beauty, HR@10, 10 seeds). docs/analyses/sensitivity.md\n";
+  return text;
+}
+
+}  // namespace gainlens::reports
