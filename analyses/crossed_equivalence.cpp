@@ -10,9 +10,9 @@ Equivalence crossed_equivalence(const Maybe<CrossedEstimate>& estimate, double m
   if (!estimate->p) return no_equivalence(margin, estimate->units, estimate->p.reason());
   Equivalence found = test_equivalence(estimate->estimate(), estimate->units, margin);
   if (!(*estimate->seed_variance > 0)) return found;
-  const Equivalence seeds = test_equivalence(
-      {estimate->value, std::sqrt(*estimate->seed_variance), static_cast<double>(estimate->seeds - 1)},
-      estimate->units, margin);
+  const Equivalence seeds =
+      test_equivalence({estimate->value, std::sqrt(*estimate->seed_variance), static_cast<double>(estimate->seeds - 1)},
+                       estimate->units, margin);
   found.p = std::max(*found.p, *seeds.p);
   found.difference_p = std::max(*found.difference_p, *seeds.difference_p);
   found.exceeds_p = std::max(*found.exceeds_p, *seeds.exceeds_p);

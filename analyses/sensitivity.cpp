@@ -6,8 +6,8 @@
 #include "analyses/paper_knobs.h"
 #include "analyses/seed_unit.h"
 #include "core/check.h"
-#include "core/short_text.h"
 #include "core/nearest.h"
+#include "core/short_text.h"
 #include "core/terminal_text.h"
 
 #include <fmt/ranges.h>
@@ -280,9 +280,9 @@ Sensitivity sensitivity(const std::filesystem::path& path, const Run& run, const
     std::vector<std::string> keys;
     for (const auto& [key, value] : changes.items()) keys.push_back(printable(key, 60));
     if (keys.size() != 1) {
-      left_out.push_back({label, keys.empty() ? "it has the settings of the reference"
-                                              : fmt::format("it changes {} settings: {}", keys.size(),
-                                                            fmt::join(keys, ", "))});
+      left_out.push_back({label, keys.empty()
+                                     ? "it has the settings of the reference"
+                                     : fmt::format("it changes {} settings: {}", keys.size(), fmt::join(keys, ", "))});
       continue;
     }
     const std::string key = changes.begin().key();
@@ -296,9 +296,12 @@ Sensitivity sensitivity(const std::filesystem::path& path, const Run& run, const
       continue;
     }
     const Shown own = shown_value(key, settings.at(key), settings);
-    KnobResult& knob =
-        knobs.try_emplace(key, KnobResult{.key = key, .reference = settings.at(key), .reference_text = own.text, .reference_place = own.place})
-            .first->second;
+    KnobResult& knob = knobs
+                           .try_emplace(key, KnobResult{.key = key,
+                                                        .reference = settings.at(key),
+                                                        .reference_text = own.text,
+                                                        .reference_place = own.place})
+                           .first->second;
     const Json& value = changes.begin().value();
     knob.settings.push_back(setting_result(*pair, shown_value(key, value, settings), value, options));
   }
@@ -364,13 +367,12 @@ OrderedJson to_json(const KnobResult& knob, double margin) {
 }  // namespace
 
 OrderedJson to_json(const Sensitivity& sensitivity) {
-  OrderedJson json = {{"data_set", sensitivity.data_set},   {"backbone", sensitivity.backbone},
-                      {"arm", sensitivity.arm},             {"metric", sensitivity.metric.name()},
-                      {"margin", sensitivity.margin},       {"seeds", sensitivity.seeds},
-                      {"users", sensitivity.users},         {"reference", to_json(sensitivity.reference)},
-                      {"knobs", OrderedJson::array()},      {"left_out", OrderedJson::array()}};
-  for (const KnobResult& knob : sensitivity.knobs)
-    json["knobs"].push_back(to_json(knob, sensitivity.margin));
+  OrderedJson json = {{"data_set", sensitivity.data_set}, {"backbone", sensitivity.backbone},
+                      {"arm", sensitivity.arm},           {"metric", sensitivity.metric.name()},
+                      {"margin", sensitivity.margin},     {"seeds", sensitivity.seeds},
+                      {"users", sensitivity.users},       {"reference", to_json(sensitivity.reference)},
+                      {"knobs", OrderedJson::array()},    {"left_out", OrderedJson::array()}};
+  for (const KnobResult& knob : sensitivity.knobs) json["knobs"].push_back(to_json(knob, sensitivity.margin));
   for (const LeftOutVariant& variant : sensitivity.left_out)
     json["left_out"].push_back({{"arm", variant.arm}, {"reason", variant.reason}});
   put(json, "median_half_width", sensitivity.median_half_width());

@@ -32,8 +32,8 @@ struct SensitivityOptions {
 struct SettingResult {
   std::string arm;  ///< "bft/initial_gain-0.5"
   Json value;
-  std::string text;             ///< of the value, for readers: "0.5", "1/d"
-  std::optional<double> place;  ///< the value as a number; absent for words
+  std::string text;                  ///< of the value, for readers: "0.5", "1/d"
+  std::optional<double> place;       ///< the value as a number; absent for words
   std::vector<std::uint64_t> seeds;  ///< finished here and in the reference
   ArmSummary summary;                ///< the metric over these seeds
   ArmSummary reference;              ///< the reference over the same seeds

@@ -30,8 +30,8 @@ KnobGroup group_of(const KnobResult& knob) {
 /// A setting, or the reference, on the axes of its panel.
 struct Point {
   std::string text;
-  std::optional<double> place;                     // the value
-  double x = 0;                                    // where it is drawn
+  std::optional<double> place;  // the value
+  double x = 0;                 // where it is drawn
   double y, low = no_value, high = no_value;
   bool differs = false, is_reference = false;
 };
@@ -130,8 +130,8 @@ void draw_panel(PlotScript& script, std::size_t index, const KnobResult& knob, s
     plot += fmt::format("${}_differs using 1:2 with points pointtype {} pointsize 0.55 linecolor rgb '{}' notitle, ",
                         block, run_style(1).marker, colour::vermillion);
   }
-  plot += fmt::format("${}_reference using 1:2 with points pointtype {} pointsize 0.9 linecolor rgb '{}' notitle", block,
-                      style.hollow_marker, colour::ink);
+  plot += fmt::format("${}_reference using 1:2 with points pointtype {} pointsize 0.9 linecolor rgb '{}' notitle",
+                      block, style.hollow_marker, colour::ink);
   script.line("plot {}", plot);
 }
 
@@ -180,16 +180,19 @@ analyses::Maybe<Figure> sensitivity_figure(const Sensitivity& sensitivity, KnobG
   grid.left = 0.62;
   grid.right = 0.1;
   grid.across = 0.25;
+  grid.bottom = 0.42;
   grid.height = grid.top + grid.bottom + 1.55 * grid.rows + grid.down * (grid.rows - 1);
   PlotScript script;
   start_panels(script, grid);
   script.y_axis(low, high, 0.06);
-  script.line("set object 1 rectangle from graph 0, first {:.9g} to graph 1, first {:.9g} fillcolor rgb '{}' fillstyle "
-              "solid noborder behind",
-              band_low, band_high, colour::faint);
-  script.line("set arrow 1 from graph 0, first {0:.9g} to graph 1, first {0:.9g} nohead linewidth 0.9 dashtype 2 "
-              "linecolor rgb '{1}'",
-              reference, colour::ink);
+  script.line(
+      "set object 1 rectangle from graph 0, first {:.9g} to graph 1, first {:.9g} fillcolor rgb '{}' fillstyle "
+      "solid noborder behind",
+      band_low, band_high, colour::faint);
+  script.line(
+      "set arrow 1 from graph 0, first {0:.9g} to graph 1, first {0:.9g} nohead linewidth 0.9 dashtype 2 "
+      "linecolor rgb '{1}'",
+      reference, colour::ink);
   for (std::size_t i = 0; i < knobs.size(); ++i) {
     const analyses::PaperKnob* const known = analyses::find_paper_knob(knobs[i]->key);
     script.panel(i, known == nullptr ? plain(knobs[i]->key) : std::string(known->plot));

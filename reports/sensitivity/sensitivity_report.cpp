@@ -32,16 +32,18 @@ std::string title_of(KnobGroup group) {
 }
 
 Caption caption_of(const Sensitivity& sensitivity) {
-  return {fmt::format(
-              "Each panel varies one setting of {} and keeps the others. Points are means of {} over {}; the circled one "
-              "is the reference, whose mean is the dashed line. Bars are 95% intervals of the paired change from the "
-              "reference, over seeds and users; the grey band is the margin of ±{:g}%. Red points differ after Holm's "
-              "correction over all settings of all knobs. On logarithmic axes a 0 stands left of the smallest value.",
-              sensitivity.arm, sensitivity.metric.title(), counted(sensitivity.seeds.size(), "seed"),
-              100 * sensitivity.margin),
-          "It shows which changes are shown, and how large the others may be.",
-          "A bar that crosses the dashed line does not show that a setting has no effect: flat is what lies in the "
-          "band. Settings of one knob that act together with another are not seen."};
+  return {
+      fmt::format(
+          "Each panel varies one setting of {} and keeps the others. Points are means of {} over {}; the circled one "
+          "is the reference, whose mean is the dashed line. Bars are 95% intervals of the paired change from the "
+          "reference, over seeds and users; the grey band is the margin of ±{:g}%. Squares differ after Holm's "
+          "correction over all settings of all knobs. On logarithmic axes a 0 stands left of the smallest value; ticks "
+          "without a number are settings whose numbers would touch.",
+          sensitivity.arm, sensitivity.metric.title(), counted(sensitivity.seeds.size(), "seed"),
+          100 * sensitivity.margin),
+      "It shows which changes are shown, and how large the others may be.",
+      "A bar that crosses the dashed line does not show that a setting has no effect: flat is what lies in the "
+      "band. Settings of one knob that act together with another are not seen."};
 }
 
 PaperTable answers(const Sensitivity& sensitivity) {
@@ -60,13 +62,13 @@ PaperTable answers(const Sensitivity& sensitivity) {
 }
 
 PaperTable details(const Sensitivity& sensitivity) {
-  PaperTable table{"sensitivity-settings",
-                   "Each setting against the reference. Flat within: the smallest margin within which the setting would "
-                   "be shown to be flat.",
-                   {},
-                   {}};
-  for (const std::string& heading : setting_headings())
-    table.columns.push_back({heading, table.columns.empty()});
+  PaperTable table{
+      "sensitivity-settings",
+      "Each setting against the reference. Flat within: the smallest margin within which the setting would "
+      "be shown to be flat.",
+      {},
+      {}};
+  for (const std::string& heading : setting_headings()) table.columns.push_back({heading, table.columns.empty()});
   for (const KnobResult& knob : sensitivity.knobs) {
     table.rows.push_back({knob_name(knob)});
     table.rows.push_back(reference_cells(sensitivity, knob));

@@ -31,8 +31,8 @@ std::string knob_name(const analyses::KnobResult& knob) {
 }
 
 const std::vector<std::string>& setting_headings() {
-  static const std::vector<std::string> headings = {"setting", "seeds", "mean",   "sd",
-                                                    "change [95%]", "p", "Holm p", "flat within"};
+  static const std::vector<std::string> headings = {"setting",      "seeds", "mean",   "sd",
+                                                    "change [95%]", "p",     "Holm p", "flat within"};
   return headings;
 }
 
@@ -65,7 +65,7 @@ std::string power_in_words(const analyses::Sensitivity& sensitivity) {
   if (!width) return fmt::format("With {}, no change has a 95% interval: nothing can be decided.", seeds);
   return fmt::format(
       "With {} and {}, the 95% interval of a change reaches ±{:.1f}% around it (median). Smaller changes are seldom "
-      "shown, and flatness within a smaller margin cannot be shown.",
+      "shown, and so is flatness within a smaller margin.",
       seeds, counted(sensitivity.users, "user"), 100 * *width);
 }
 

@@ -68,7 +68,8 @@ constexpr std::array all_subcommands = {
                "Does the precision of a recommender's filter order users by the error of what it recommends?"},
     Subcommand{"make-histories",
                "Make data for train recommend: thinned or noisy histories, or synthetic ones whose noise is known"},
-    Subcommand{"sensitivity", "Which settings of a recommender matter? Compare each setting of a grid with the reference"},
+    Subcommand{"sensitivity",
+               "Which settings of a recommender matter? Compare each setting of a grid with the reference"},
     Subcommand{"estimators", "Compare every estimator of the variance of an estimate with the truth, by simulation"},
 };
 

@@ -14,12 +14,9 @@ namespace {
 /// The paper names the range of few knobs: warm-up 0 to 200 and more, lambda_max 10 to 100, "an order of magnitude" for
 /// the others. Each has the paper's default among its settings.
 constexpr std::string_view paper_grid[] = {
-    "initial_gain=0.5,0.7,0.9,0.95,0.99",
-    "initial_decay=0.9,0.95,0.99,0.999",
-    "most_process_noise=0.01,0.1,1,10",
-    "prior_variance=0,0.01,0.1,1",
-    "warm_up=0,50,100,200,500",
-    "precision_learning_rate=1,10,100,300,1000",
+    "initial_gain=0.5,0.7,0.9,0.95,0.99", "initial_decay=0.9,0.95,0.99,0.999",
+    "most_process_noise=0.01,0.1,1,10",   "prior_variance=0,0.01,0.1,1",
+    "warm_up=0,50,100,200,500",           "precision_learning_rate=1,10,100,300,1000",
     "most_precision=10,20,50,100,200",
 };
 

@@ -64,9 +64,10 @@ void add_sensitivity(CLI::App& app, const GlobalOptions& global, Action& action)
   command->add_option("--metric", arguments->metric, "hr@5, hr@10, hr@20, ndcg@5, ndcg@10, ndcg@20, mrr or mrr@10")
       ->capture_default_str();
   command
-      ->add_option("--margin", arguments->margin,
-                   "Largest change that still counts as flat, in percent of the reference's mean. The paper calls 0.5%\n"
-                   "to 1% worth tuning")
+      ->add_option(
+          "--margin", arguments->margin,
+          "Largest change that still counts as flat, in percent of the reference's mean. The paper calls 0.5%\n"
+          "to 1% worth tuning")
       ->capture_default_str();
   command->add_option("--out", arguments->out,
                       "Folder for report.html, summary.json, the figures, and tables as LaTeX and CSV; made if it does "

@@ -15,9 +15,9 @@ namespace gainlens::testing {
 struct MadeSetting {
   std::string key;
   Json value;
-  double gain = 0;         ///< share of the misses that become hits; below 0: of the hits that become misses
-  double redrawn = 0.02;   ///< share of the users whose rank is drawn again; 0 with gain 0: the ranks of the reference
-  std::string name = {};   ///< of the variant; empty: KEY-VALUE
+  double gain = 0;        ///< share of the misses that become hits; below 0: of the hits that become misses
+  double redrawn = 0.02;  ///< share of the users whose rank is drawn again; 0 with gain 0: the ranks of the reference
+  std::string name = {};  ///< of the variant; empty: KEY-VALUE
 };
 
 struct MadeSensitivity {
@@ -34,10 +34,17 @@ inline runfile::RecommendRun made_sensitivity_run(const MadeSensitivity& made) {
   base.seeds.resize(made.seeds);
   std::iota(base.seeds.begin(), base.seeds.end(), std::uint64_t{0});
   runfile::RecommendRun run = made_recommend_run(base);
-  run.request["training"] = {{"initial_gain", 0.9},   {"initial_decay", 0.99},          {"most_process_noise", 1.0},
-                             {"prior_variance", 0.0}, {"precision_learning_rate", 100.0}, {"most_precision", 100.0},
-                             {"warm_up", 50},         {"width", 64},                    {"heads", 2},
-                             {"dropout", 0.5},        {"estimator", "reml"}};
+  run.request["training"] = {{"initial_gain", 0.9},
+                             {"initial_decay", 0.99},
+                             {"most_process_noise", 1.0},
+                             {"prior_variance", 0.0},
+                             {"precision_learning_rate", 100.0},
+                             {"most_precision", 100.0},
+                             {"warm_up", 50},
+                             {"width", 64},
+                             {"heads", 2},
+                             {"dropout", 0.5},
+                             {"estimator", "reml"}};
   Random random(7);
   const auto drawn = [&random] { return random.uniform() < 0.1 ? 1.0 + static_cast<double>(random.below(10)) : 50.0; };
   const auto finish = [](runfile::TrainedSeed& seed) {

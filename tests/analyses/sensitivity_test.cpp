@@ -173,8 +173,8 @@ TEST(Sensitivity, SettingsArePairedOverTheSeedsThatBothHave) {
 }
 
 TEST(Sensitivity, VariantsOfSeveralSettingsAreLeftOutWithTheReason) {
-  runfile::RecommendRun run = made_sensitivity_run(
-      {.settings = {{"initial_gain", 0.5}, {"warm_up", 0, 0, 0.02, "both"}, {"depth", 3}}});
+  runfile::RecommendRun run =
+      made_sensitivity_run({.settings = {{"initial_gain", 0.5}, {"warm_up", 0, 0, 0.02, "both"}, {"depth", 3}}});
   run.request["variants"]["both"]["most_precision"] = 20.0;
   run.request["variants"]["initial_gain-0.5"]["warm_up"] = 50;  // the reference's own
   const Sensitivity found = read(std::move(run));
@@ -211,7 +211,8 @@ TEST(Sensitivity, WhatCannotBeReadIsRefused) {
   }
   runfile::RecommendRun both = made_sensitivity_run(made);
   both.request["variants"]["initial_gain-0.5"]["warm_up"] = 0;
-  EXPECT_THAT(refusal(std::move(both)), HasSubstr("no variant of arm bft can be compared with the reference (bft/init"));
+  EXPECT_THAT(refusal(std::move(both)),
+              HasSubstr("no variant of arm bft can be compared with the reference (bft/init"));
 }
 
 TEST(Sensitivity, IsWrittenAsJson) {

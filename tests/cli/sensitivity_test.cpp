@@ -37,10 +37,9 @@ std::string ring() {
 class SensitivityOfARun : public ::testing::Test {
  protected:
   ProgramResult train(const std::vector<std::string>& more, const std::string& seeds = "3") const {
-    std::vector<std::string> words = {"train",     "recommend", "--data",  data_, "--out",         run_,
-                                      "--epochs",  "2",         "--width", "8",   "--inner-width", "16",
-                                      "--batch",   "16",        "--quiet", "--threads", "1",       "--warm-up", "1",
-                                      "--seeds",   seeds};
+    std::vector<std::string> words = {"train",   "recommend", "--data", data_,           "--out", run_,      "--epochs",
+                                      "2",       "--width",   "8",      "--inner-width", "16",    "--batch", "16",
+                                      "--quiet", "--threads", "1",      "--warm-up",     "1",     "--seeds", seeds};
     words.insert(words.end(), more.begin(), more.end());
     return run_gainlens(words);
   }
@@ -62,8 +61,7 @@ class SensitivityOfARun : public ::testing::Test {
 };
 
 TEST_F(SensitivityOfARun, AGridIsTrainedBesideItsReferenceAndRead) {
-  const ProgramResult trained =
-      train({"--arm", "bft", "--grid", "initial-gain=0.50,9e-1,0.95", "--grid", "warm_up=0"});
+  const ProgramResult trained = train({"--arm", "bft", "--grid", "initial-gain=0.50,9e-1,0.95", "--grid", "warm_up=0"});
   ASSERT_EQ(trained.exit_code, 0) << trained.error;
   EXPECT_EQ(trained.error,
             "gainlens: --grid: initial_gain 0.9: the run's own settings, which are the reference and no variant\n");
@@ -75,7 +73,7 @@ TEST_F(SensitivityOfARun, AGridIsTrainedBesideItsReferenceAndRead) {
   const ProgramResult text = read({"--out", page});
   ASSERT_EQ(text.exit_code, 0) << text.error;
   EXPECT_THAT(text.out, AllOf(StartsWith("arm bft on ring (sasrec), HR@10, seeds 0 to 2, 40 users; margin ±1%\n"),
-                              HasSubstr("\nK0 (initial_gain): "), HasSubstr("\n  0.95      3      0."),
+                              HasSubstr("\nK0 (initial_gain): "), HasSubstr("\n  0.95      3     0."),
                               HasSubstr("\nwarm-up (warm_up): "), HasSubstr("With 3 seeds and 40 users")));
   for (const char* file : {"/report.html", "/sensitivity-flat.svg", "/summary.json", "/tables/sensitivity.csv"})
     EXPECT_TRUE(fs::exists(page + file)) << file;
@@ -147,7 +145,8 @@ TEST_F(SensitivityOfARun, WrongGridsGetOneLineAndTrainNothing) {
   refused({"initial_gain=0.5", "initial_gain=0.7,0.5"}, "--grid initial_gain: 0.5 stands twice");
   refused({"most_precision=0.0001"}, "--grid most_precision: 'least_precision' is 0.001");
   refused({"initial_gain=0.5"}, "--grid initial_gain: changes nothing in arm plain, because", "plain,bft");
-  refused({"paper"}, "--grid initial_gain: changes nothing in arm gate, because", "gate");
+  refused({"paper"}, "--grid most_process_noise: changes nothing in arm gate, because arm gate does not read it",
+          "gate");
   refused({"width=4"}, "--grid width: changes nothing in arm markov, because arm markov is not trained", "markov");
   expect_refused(train({"--arm", "bft", "--grid", "initial_gain=0.5", "--variant", "a:initial_gain=0.5"}),
                  "--variant initial_gain-0.5: has the same settings as variant a");

@@ -125,6 +125,20 @@ TEST(TrainRecommend, EachArmIsTrainedWithEachVariant) {
   EXPECT_EQ(label_of_folder(request.out / "bft/seed-3"), "bft");
 }
 
+TEST(TrainRecommend, TheRunsOwnSettingsAreTrainedBesideTheVariantsWhereAsked) {
+  const TemporaryFolder folder;
+  const data::LeaveOneOut split = ring_of(60, 23);
+  RecommendRequest request = one_seed_in(folder.path() / "run");
+  request.settings.epochs = 1;
+  request.variants = {{"narrow", {{"width", 8}}}};
+  request.own_settings_too = true;
+  const RecommendOutcome outcome = train_recommend(request, split);
+  ASSERT_EQ(outcome.seeds.size(), 2u);
+  EXPECT_EQ(outcome.seeds[0].job.folder, request.out / "plain/seed-3");
+  EXPECT_EQ(outcome.seeds[1].job.folder, request.out / "plain/narrow/seed-3");
+  EXPECT_THAT(runfile::read_recommend_run(request.out).arms, ::testing::ElementsAre("plain", "plain/narrow"));
+}
+
 TEST(TrainRecommend, VariantsThatCannotBeToldApartAreRefused) {
   const TemporaryFolder folder;
   const data::LeaveOneOut split = ring_of(60, 23);

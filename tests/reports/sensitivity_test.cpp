@@ -33,25 +33,32 @@ Sensitivity read(const MadeSensitivity& made, const analyses::SensitivityOptions
 }
 
 MadeSensitivity seven_knobs() {
-  return {.settings = {{"initial_gain", 0.5},        {"initial_gain", 0.99},         {"initial_decay", 0.9},
-                       {"initial_decay", 0.999},     {"most_process_noise", 0.0},    {"most_process_noise", 10.0},
-                       {"prior_variance", 0.01},     {"prior_variance", 1.0},        {"warm_up", 0, -0.3},
-                       {"warm_up", 500, -0.1},       {"precision_learning_rate", 1}, {"precision_learning_rate", 1000},
+  return {.settings = {{"initial_gain", 0.5},
+                       {"initial_gain", 0.99},
+                       {"initial_decay", 0.9},
+                       {"initial_decay", 0.999},
+                       {"most_process_noise", 0.0},
+                       {"most_process_noise", 10.0},
+                       {"prior_variance", 0.01},
+                       {"prior_variance", 1.0},
+                       {"warm_up", 0, -0.3},
+                       {"warm_up", 500, -0.1},
+                       {"precision_learning_rate", 1},
+                       {"precision_learning_rate", 1000},
                        {"most_precision", 200, 0, 0}}};
 }
 
 TEST(SensitivityTerminal, SaysTheAnswerOfEachKnobAndWhatThePaperSays) {
   const std::string text = print_sensitivity(read(seven_knobs()));
   EXPECT_THAT(
-      text,
-      AllOf(StartsWith("arm bft on made (sasrec), HR@10, seeds 0 to 4, 600 users; margin ±1%\n"),
-            HasSubstr("\nK0 (initial_gain): not decided: a change of "),
-            HasSubstr("  paper: zero measurable effect across an order of magnitude\n"),
-            HasSubstr("\nwarm-up (warm_up): differs: worse at 0 (-"), HasSubstr("  paper: a cliff: 0 steps lose"),
-            HasSubstr("\n  1/d       5      0."), HasSubstr("reference\n"),
-            HasSubstr("\nlambda_max (most_precision): flat within ±1%: no setting changes a rank\n"),
-            HasSubstr("  same ranks              –         –         ±0.0%\n"), HasSubstr("With 5 seeds and 600 users"),
-            HasSubstr("shows no flatness"), Not(HasSubstr("left out"))));
+      text, AllOf(StartsWith("arm bft on made (sasrec), HR@10, seeds 0 to 4, 600 users; margin ±1%\n"),
+                  HasSubstr("\nK0 (initial_gain): not decided: a change of "),
+                  HasSubstr("  paper: zero measurable effect across an order of magnitude\n"),
+                  HasSubstr("\nwarm-up (warm_up): differs: worse at 0 (-"), HasSubstr("  paper: a cliff: 0 steps lose"),
+                  HasSubstr("\n  1/d       5     0."), HasSubstr("reference\n"),
+                  HasSubstr("\nlambda_max (most_precision): flat within ±1%: no setting changes a rank\n"),
+                  HasSubstr(" same ranks             –        –        ±0.0%\n"),
+                  HasSubstr("With 5 seeds and 600 users"), HasSubstr("shows no flatness"), Not(HasSubstr("left out"))));
 }
 
 TEST(SensitivityTerminal, NamesWhatIsLeftOutAndMakesTextsSafe) {
