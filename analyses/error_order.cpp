@@ -337,7 +337,8 @@ ErrorOrderReading error_order(const RankedUsers& users, const ErrorOrderOptions&
   });
   double at_bound = 0;
   for (const std::vector<double>& seed : users.precision)
-    at_bound += static_cast<double>(std::ranges::count_if(seed, [&](double x) { return x >= users.most_precision * (1 - rounding_share); }));
+    at_bound += static_cast<double>(
+        std::ranges::count_if(seed, [&](double x) { return x >= users.most_precision * (1 - rounding_share); }));
   ErrorOrderReading reading{.arm = users.arm,
                             .seeds = users.seeds,
                             .users = count,

@@ -18,6 +18,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <CLI/CLI.hpp>
@@ -27,6 +28,7 @@
 #include <functional>
 #include <memory>
 #include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,7 +40,7 @@ struct Options {
   std::int64_t epochs = 2;
   std::int64_t threads = 0;
   std::int64_t repeats = 21;
-  bool tiles = false, arms = false;
+  bool tiles = false, arms = false, ranking = false, processor = false;
   std::int64_t rows = 1458, items = 12101, width = 64;
 };
 
@@ -144,6 +146,19 @@ void time_epochs(const Options& options) {
   print_result("ranking all users: {:.2f} s; peak memory {:.0f} MB\n", ranking, peak_megabytes());
 }
 
+/// A ranking whose last layer computes all positions.
+class AllPositions : public recommend::BackboneScorer {
+ public:
+  explicit AllPositions(const recommend::Backbone& model) : BackboneScorer(model), model_(model) {}
+  at::Tensor represent(std::span<const data::History> histories) override {
+    const recommend::PackedSequences packed = pack(histories, model_.view());
+    return model_.run(packed).index_select(0, packed.last_rows());
+  }
+
+ private:
+  const recommend::Backbone& model_;
+};
+
 /// Steps and rankings of several arms in turn.
 struct TimedArm {
   std::string name;
@@ -226,7 +241,7 @@ void time_arms(const Options& options) {
   const std::vector<TimedArm> arms = timed_arms();
   std::vector<std::unique_ptr<recommend::RecommendTask>> tasks;
   std::vector<std::unique_ptr<training::AdamW>> optimizers;
-  std::vector<std::function<void()>> steps, passes, rankings;
+  std::vector<std::function<void()>> steps;
   std::vector<std::int64_t> next(arms.size(), 0);
   for (std::size_t i = 0; i < arms.size(); ++i) {
     tasks.push_back(std::make_unique<recommend::RecommendTask>(
@@ -241,28 +256,43 @@ void time_arms(const Options& options) {
       }
     });
   }
-  const auto show = [&](const char* title, const std::vector<std::function<void()>>& methods) {
-    const auto times = interleaved_times(methods, {.repeats = options.repeats});
-    print_result("{}\n", title);
+  const auto show = [&](const std::string& title, const std::vector<std::function<void()>>& methods) {
+    const auto times = interleaved_times(methods, {.repeats = options.repeats, .processor = options.processor});
+    print_result("{}{}\n", title, options.processor ? ", processor time" : "");
     for (std::size_t i = 0; i < arms.size(); ++i) {
       print_result("  {:<22} {:8.2f} ms ({:.2f} to {:.2f})  {:.3f} of plain\n", arms[i].name, 1e3 * times[i].median,
                    1e3 * times[i].low, 1e3 * times[i].high, times[i].median / times[0].median);
     }
   };
   print_result("{} users, {} items\n", split.users(), split.items());
-  show("4 training steps", steps);
+  if (options.ranking) {
+    for (const auto& step : steps) step();  // the first one puts the filter in force
+  } else {
+    show("4 training steps", steps);
+  }
 
+  const c10::InferenceMode inference;
   std::vector<data::History> histories;
   for (std::int64_t user = 0; user < std::min<std::int64_t>(512, split.users()); ++user)
     histories.push_back(split.history(user, data::HeldOut::test));
-  std::vector<std::unique_ptr<recommend::BackboneScorer>> scorers;
-  for (std::size_t i = 0; i < arms.size(); ++i) {
-    scorers.push_back(std::make_unique<recommend::BackboneScorer>(tasks[i]->model()));
-    passes.emplace_back([&, i] { scorers[i]->represent(histories); });
-    rankings.emplace_back([&, i] { rank_users(*scorers[i], split, data::HeldOut::test, {0, std::ssize(histories)}); });
-  }
-  show("the layers for 512 users", passes);
-  show("ranking of 512 users", rankings);
+  const auto show_scorers = [&](const std::string& which, const auto& make) {
+    std::vector<std::unique_ptr<recommend::BackboneScorer>> scorers;
+    std::vector<std::function<void()>> passes, rankings;
+    for (std::size_t i = 0; i < arms.size(); ++i) {
+      scorers.push_back(make(tasks[i]->model()));
+      passes.emplace_back([&, i] { scorers[i]->represent(histories); });
+      rankings.emplace_back([&, i] {
+        rank_users(*scorers[i], split, data::HeldOut::test, {0, std::ssize(histories)});
+      });
+    }
+    show("the layers for 512 users" + which, passes);
+    show("ranking of 512 users" + which, rankings);
+  };
+  show_scorers(", all positions in the last layer",
+               [](const recommend::Backbone& model) { return std::make_unique<AllPositions>(model); });
+  show_scorers("", [](const recommend::Backbone& model) { return std::make_unique<recommend::BackboneScorer>(model); });
+  if (options.ranking) return;
+  const c10::InferenceMode gradients(false);
   time_parts(split, options);
 }
 
@@ -277,6 +307,8 @@ int run(int count, char** arguments) {
   app.add_option("--items", options.items)->capture_default_str();
   app.add_option("--width", options.width)->capture_default_str();
   app.add_flag("--arms", options.arms, "Time the arms on the data in turn");
+  app.add_flag("--ranking", options.ranking, "With --arms: the ranking alone, no training");
+  app.add_flag("--processor-time", options.processor, "With --arms: of the processors, for a busy machine");
   app.add_flag("--tiles", options.tiles, "Time the products of one tile alone, in one thread");
   CLI11_PARSE(app, count, arguments);
   if (options.threads > 0) at::set_num_threads(static_cast<int>(options.threads));

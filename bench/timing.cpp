@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <ctime>
 
 namespace gainlens::bench {
 namespace {
@@ -16,7 +17,12 @@ double quantile(const std::vector<double>& sorted, double share) {
   return std::lerp(sorted[below], sorted[above], place - static_cast<double>(below));
 }
 
-double seconds_of(const std::function<void()>& method) {
+double seconds_of(const std::function<void()>& method, bool processor) {
+  if (processor) {
+    const std::clock_t start = std::clock();
+    method();
+    return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  }
   const auto start = std::chrono::steady_clock::now();
   method();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -49,7 +55,7 @@ std::vector<RunTimes> interleaved_times(std::span<const std::function<void()>> m
     ran = false;
     for (std::size_t i = 0; i < methods.size(); ++i) {
       if (runs[i].used_up(budget)) continue;
-      runs[i].seconds.push_back(seconds_of(methods[i]));
+      runs[i].seconds.push_back(seconds_of(methods[i], budget.processor));
       runs[i].total += runs[i].seconds.back();
       ran = true;
     }

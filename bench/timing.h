@@ -25,6 +25,7 @@ struct RunBudget {
   std::int64_t least = 3;    ///< at least this many runs, however long they take
   double seconds = 4;        ///< then more runs, until all together have taken this long
   std::int64_t most = 101;   ///< or until there are this many runs
+  bool processor = false;  ///< the time that the processors worked for this program: for a machine with others at work
 };
 
 /// Runs the methods in turn, round after round, so that a slow moment of the machine affects all of them. A method that

@@ -26,8 +26,8 @@ struct Metric {
   double ErrorBin::*mean;
   Maybe<Interval> ErrorBin::*interval;
 };
-constexpr Metric metrics[] = {{"hit", "HR\\@10", &ErrorBin::hit, &ErrorBin::hit_interval},
-                              {"gain", "NDCG\\@10", &ErrorBin::gain, &ErrorBin::gain_interval}};
+constexpr Metric metrics[] = {{"hit", "HR@10", &ErrorBin::hit, &ErrorBin::hit_interval},
+                              {"gain", "NDCG@10", &ErrorBin::gain, &ErrorBin::gain_interval}};
 
 /// percentile, mean, ends of the interval
 Rows rows_of(const std::vector<ErrorBin>& bins, const Metric& metric, bool with_interval) {
@@ -78,7 +78,7 @@ Maybe<Figure> error_order_figure(std::span<const ReadErrorOrder> arms) {
   for (std::size_t arm = 0; arm < arms.size(); ++arm) {
     for (std::size_t i = 0; i < std::size(metrics); ++i) {
       const std::string of_arm = arms.size() > 1 ? ", " + plain(arms[arm].label()) : std::string();
-      script.panel(std::size(metrics) * arm + i, metrics[i].title + of_arm);
+      script.panel(std::size(metrics) * arm + i, plain(metrics[i].title) + of_arm);
       if (arm == 0 && i == 0) draw_legend(script, legend, grid.width, grid.height);
       script.line("plot {}", curves(script, *arms[arm].reading, arm, metrics[i]));
     }

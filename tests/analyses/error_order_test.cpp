@@ -40,7 +40,7 @@ RankedUsers some_users(std::size_t users, std::size_t seeds, double of_precision
       confidence.push_back(random.uniform());
       const double error =
           random.uniform() - of_precision * precision.back() / 100 - of_length * made.history_length[user] / 10;
-      rank.push_back(std::max(1.0, std::floor(200 * (error + 1.2))));
+      rank.push_back(std::max(1.0, std::floor(60 * error + 1)));
     }
   }
   return made;

@@ -54,7 +54,7 @@ RankedUsers sample(const Population& population, std::uint64_t seed) {
       const double success = slope * precision.back() + 0.05 * made.history_length[user] + normal(random) +
                              of_item[static_cast<std::size_t>(made.target[user] - 1)];
       confidence.push_back(success + 2 * normal(random));
-      rank.push_back(1 + std::floor(500 / (1 + std::exp(success))));
+      rank.push_back(1 + std::floor(60 / (1 + std::exp(1.2 * success))));
     }
   }
   return made;

@@ -256,6 +256,45 @@ TEST(PackedAttentionBits, LaterItemsChangeNothingBefore) {
   EXPECT_FALSE(at::equal(one[11], other[11]));
 }
 
+TEST(LastQueries, AreTheLastRowsOfAllQueries) {
+  const PackedBounds begin{0, 1, 8, 71, 74, 200};
+  const at::Tensor last = at::tensor(std::vector<std::int64_t>{0, 7, 70, 73, 199}, at::kLong);
+  for (const auto type : {at::kFloat, at::kDouble}) {
+    const auto made = [&](at::IntArrayRef sizes, std::uint64_t seed) { return numbers(sizes, seed).to(type); };
+    const at::Tensor q = made({200, 2, 5}, 1), k = made({200, 2, 5}, 2), v = made({200, 2, 5}, 3);
+    for (const bool causal : {true, false}) {
+      for (const bool biased : {true, false}) {
+        PackedAttentionOptions options{.causal = causal};
+        if (biased) {
+          options.key_bias = made({200}, 4);
+          options.distance_slope = made({2}, 5);
+        }
+        const PackedMoments all = packed_attention_moments(q, k, v, begin, options);
+        options.last_queries = true;
+        const at::Tensor asking = q.index_select(0, last);
+        const PackedMoments found = packed_attention_moments(asking, k, v, begin, options);
+        // The loop does the same for each query: equal bits. Library calls see other shapes.
+        const auto expect_equal = [&](const at::Tensor& one, const at::Tensor& other) {
+          if (type == at::kFloat) {
+            EXPECT_TRUE(at::equal(one, other.index_select(0, last)));
+          } else {
+            EXPECT_TRUE(at::allclose(one, other.index_select(0, last), 1e-12, 1e-12));
+          }
+        };
+        expect_equal(found.output, all.output);
+        expect_equal(found.n_eff, all.n_eff);
+        expect_equal(found.residual, all.residual);
+        expect_equal(packed_attention(asking, k, v, begin, options), all.output);
+      }
+    }
+    EXPECT_THROW(packed_attention(q, k, v, begin, {.last_queries = true}), InternalError);
+    const at::Tensor five = q.index_select(0, last);
+    EXPECT_THROW(packed_attention(five, k, v, {0, 1, 1, 71, 74, 200}, {.last_queries = true}), InternalError);
+    EXPECT_THROW(packed_attention(five, k, v, begin, {.dropout = {0.5, 1, 0}, .last_queries = true}), InternalError);
+    EXPECT_THROW(packed_attention(five, k, v, begin), InternalError);
+  }
+}
+
 TEST(PackedAttentionInputs, ThatDoNotFitAreRefused) {
   const at::Tensor x = at::ones({4, 1, 2});
   EXPECT_THROW(packed_attention(x, x, x, {0, 4}, {.key_bias = at::ones({3})}), InternalError);
