@@ -26,11 +26,12 @@ TEST(UserStates, AreThoseOfTheRanking) {
       return kind.make({.options = {{"width", 8}, {"inner_width", 16}, {"positions", 5}}, .arm = arm, .items = 12}, 7);
     };
     const auto model = model_of(Arm::bft), plain = model_of(Arm::plain);
+    bft::InitialPrecisionWeights& weights = model->filter()->initial_precision_weights();
+    weights.strength.fill_(0);
     EXPECT_THAT(refusal_of([&] { user_states(*model, split, data::HeldOut::test, "m"); }),
                 HasSubstr("m: its filter is not in force"));
     EXPECT_EQ(refusal_of([&] { user_states(*plain, split, data::HeldOut::test, "m"); }),
               "m: has no filter: arm plain; train one with --arm bft");
-    bft::InitialPrecisionWeights& weights = model->filter()->initial_precision_weights();
     weights.strength.fill_(0.5);
     weights.base.copy_(at::linspace(0, 1, weights.base.numel()));
     weights.range.fill_(3);
