@@ -223,9 +223,9 @@ ErrorOrder order_of(const AllEstimates& all, Estimates BothEstimates::*success, 
 
 /// What is summed in a bin.
 struct BinSums {
-  double pairs = 0, percentile = 0, value = 0, hit = 0, gain = 0;
+  double pairs = 0, place = 0, value = 0, hit = 0, gain = 0;
   BinSums& operator+=(const BinSums& other) {
-    pairs += other.pairs, percentile += other.percentile, value += other.value, hit += other.hit, gain += other.gain;
+    pairs += other.pairs, place += other.place, value += other.value, hit += other.hit, gain += other.gain;
     return *this;
   }
 };
@@ -234,13 +234,14 @@ struct BinSums {
 std::vector<ErrorBin> bins_of(const RankedUsers& users, std::size_t quantity, std::span<const std::size_t> group,
                               std::size_t groups, const ErrorOrderOptions& options, const std::string& no_interval) {
   const auto bins = static_cast<std::size_t>(options.bins);
+  const auto count = static_cast<double>(users.target.size());
   std::vector<std::vector<BinSums>> sums(bins, std::vector<BinSums>(std::max<std::size_t>(groups, 1)));
   for (std::size_t seed = 0; seed < users.seeds.size(); ++seed) {
     const std::span<const double> values = quantity_of(users, quantity, seed);
     const std::vector<double> ranks = average_ranks(values);
     for (std::size_t user = 0; user < values.size(); ++user) {
-      const double place = (ranks[user] - 0.5) / static_cast<double>(values.size()), rank = users.rank[seed][user];
-      const auto bin = std::min(bins - 1, static_cast<std::size_t>(place * static_cast<double>(bins)));
+      const double place = ranks[user] - 0.5, rank = users.rank[seed][user];  // half numbers, whose sums are exact
+      const auto bin = std::min(bins - 1, static_cast<std::size_t>(place * static_cast<double>(bins) / count));
       sums[bin][group[user]] += {1, place, values[user], hit_at_10.of_rank(rank), gain_at_10.of_rank(rank)};
     }
   }
@@ -256,7 +257,7 @@ std::vector<ErrorBin> bins_of(const RankedUsers& users, std::size_t quantity, st
         without.push_back(all.pairs > one.pairs ? (all.*metric - one.*metric) / (all.pairs - one.pairs) : no_value);
       return left_out_interval(all.*metric / all.pairs, without, 0, 1);
     };
-    found.push_back({all.percentile / all.pairs, all.value / all.pairs, static_cast<std::size_t>(all.pairs),
+    found.push_back({all.place / (count * all.pairs), all.value / all.pairs, static_cast<std::size_t>(all.pairs),
                      all.hit / all.pairs, all.gain / all.pairs, interval(&BinSums::hit), interval(&BinSums::gain)});
   }
   return found;

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <string>
@@ -43,7 +44,8 @@ ErrorOrderReading reading_of(double slope, std::size_t seeds = 1, std::size_t co
     for (std::size_t user = 0; user < count; ++user) {
       users.precision.back().push_back(100 * noise(user, 4));
       users.confidence.back().push_back(noise(user, 5 + 2 * seed));
-      users.rank.back().push_back(std::floor(1 + 60 + 60 * noise(user, 6 + 2 * seed) - slope * noise(user, 4)));
+      users.rank.back().push_back(
+          std::max(1.0, std::floor(20 + 60 * noise(user, 6 + 2 * seed) - slope * noise(user, 4))));
     }
   }
   return analyses::error_order(users, {});
