@@ -319,7 +319,7 @@ ErrorOrderReading error_order(const RankedUsers& users, const ErrorOrderOptions&
   const std::size_t count = users.target.size(), seeds = users.seeds.size();
   std::vector<std::int64_t> different = users.target;
   std::ranges::sort(different);
-  different.erase(std::ranges::unique(different).begin(), different.end());
+  different.erase(std::unique(different.begin(), different.end()), different.end());
   const std::string no_interval =
       count < fewest_ordered_users                ? fmt::format("fewer than {} users", fewest_ordered_users)
       : different.size() < fewest_ordered_targets ? fmt::format("fewer than {} test items", fewest_ordered_targets)
