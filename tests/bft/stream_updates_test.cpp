@@ -35,7 +35,7 @@ class Simulation {
   explicit Simulation(const Situation& given) : hidden_(given.hidden) {
     const at::Generator generator = at::detail::createCPUGenerator(7);
     const auto drawn = [&](double precision) {
-      return at::normal(0.0, 1 / std::sqrt(precision), {400000}, generator, at::TensorOptions().dtype(at::kDouble));
+      return at::normal(0.0, 1 / std::sqrt(precision), {100000}, generator, at::TensorOptions().dtype(at::kDouble));
     };
     truth_ = given.hidden + drawn(given.precision);
     estimate_ = truth_ + drawn(given.observed);
@@ -61,7 +61,7 @@ TEST(StreamUpdates, TheGainOfLeastErrorIsLeastForTheSum) {
         fmt::format("h {} lambda {} lambda_obs {}", given.hidden, given.precision, given.observed);
     for (const double other : {best - 0.05, best + 0.05}) EXPECT_GT(simulation.error_of_sum(other), error) << where;
     const double expected = 1 / posterior_precision(precision, counted, unbounded()).item<double>();
-    EXPECT_NEAR(error / expected, 1, 0.01) << where;
+    EXPECT_NEAR(error / expected, 1, 0.02) << where;
     // What the layer of the paper does there.
     const double usual = gain(precision, number(given.observed)).item<double>();
     if (given.hidden == 0) continue;
@@ -75,7 +75,7 @@ TEST(StreamUpdates, TheGainOfTheTextbookIsLeastForTheCorrection) {
     const Tensor precision = number(given.precision), observed = number(given.observed);
     const double best = gain(precision, observed).item<double>(), error = simulation.error_of_correction(best);
     for (const double other : {best - 0.05, best + 0.05}) EXPECT_GT(simulation.error_of_correction(other), error);
-    EXPECT_NEAR(error * posterior_precision(precision, observed, unbounded()).item<double>(), 1, 0.01);
+    EXPECT_NEAR(error * posterior_precision(precision, observed, unbounded()).item<double>(), 1, 0.02);
     // No gain for the sum is as good, but where h is 0.
     if (given.hidden == 0) continue;
     const double counted = gain(precision, least_error_precision(observed, number(given.hidden))).item<double>();
