@@ -53,15 +53,9 @@ ScoreBiases FilterPass::score_biases() const {
 }
 
 bool FilterPass::takes_fused_update(const at::Tensor& estimate) const {
-  return filter_.parts().update != StreamUpdate::least_error && state_.fused && state_.mode == FilterMode::act &&
+  return filter_.parts().update == StreamUpdate::sum && state_.fused && state_.mode == FilterMode::act &&
          has_fused_update(filter_.options) && fits_fused_steps(state_.precision) && fits_fused_steps(estimate) &&
          !sites_.replaces(observation_site) && !sites_.replaces(gain_site);
-}
-
-at::Tensor FilterPass::measured(const at::Tensor& estimate, const at::Tensor& hidden) const {
-  if (filter_.parts().update != StreamUpdate::correction) return estimate;
-  ASSERT(hidden.defined(), "filter: arm {} without the stream", filter_.parts().name);
-  return estimate - (state_.strength < 1 ? state_.strength * hidden : hidden);  // the plain layer at first
 }
 
 at::Tensor FilterPass::update(const ObservedMoments& observed, const at::Tensor& hidden) {
@@ -79,8 +73,7 @@ at::Tensor FilterPass::update(const ObservedMoments& observed, const at::Tensor&
     sites_.at(observation_site, precision);
     sites_.at(gain_site, gain(by_heads(state_.precision), precision));
   }
-  const ObservedMoments taken{measured(observed.estimate, hidden), observed.n_eff, observed.residual};
-  auto [scaled, posterior] = fused_update(taken, state_.precision, filter_.options, state_.strength);
+  auto [scaled, posterior] = fused_update(observed, state_.precision, filter_.options, state_.strength);
   state_.precision = posterior;
   return scaled;
 }
@@ -88,15 +81,17 @@ at::Tensor FilterPass::update(const ObservedMoments& observed, const at::Tensor&
 at::Tensor FilterPass::update(const at::Tensor& estimate, const at::Tensor& observation_precision,
                               const at::Tensor& hidden) {
   at::Tensor observed = sites_.at(observation_site, observation_precision);
-  if (filter_.parts().update == StreamUpdate::least_error) {
-    ASSERT(hidden.defined(), "filter: arm {} without the stream", filter_.parts().name);
-    observed = least_error_precision(observed, by_heads(in_filter_type(hidden)));
-  }
+  const StreamUpdate kind = filter_.parts().update;
+  ASSERT(kind == StreamUpdate::sum || hidden.defined(), "filter: arm {} without the stream", filter_.parts().name);
+  if (kind == StreamUpdate::least_error) observed = least_error_precision(observed, by_heads(in_filter_type(hidden)));
   const at::Tensor gain = sites_.at(gain_site, bft::gain(state_.precision.reshape(observed.sizes()), observed));
   state_.precision = posterior_precision(state_.precision, observed.flatten(1), filter_.options);
   if (state_.mode == FilterMode::follow) return estimate;
   const at::Tensor factor = state_.strength < 1 ? 1 + state_.strength * (gain - 1) : gain;
-  return (measured(estimate, hidden) * factor.flatten(1)).to(estimate.scalar_type());
+  // With a share of the filter in force as much of the stream is taken away: nothing in the plain layer.
+  if (kind == StreamUpdate::correction)
+    state_.removed = (state_.strength * factor.flatten(1) * hidden).to(hidden.scalar_type());
+  return (estimate * factor.flatten(1)).to(estimate.scalar_type());
 }
 
 at::Tensor FilterPass::scaled(const at::Tensor& estimate, const at::Tensor& input) const {

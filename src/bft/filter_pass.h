@@ -49,6 +49,9 @@ struct FilterState {
   at::Tensor key_bias = {};   ///< [row] of arms whose precision does not move; else undefined
   double strength = 1;        ///< share of the filter that is in force
   FilterMode mode = FilterMode::act;
+  /// [row, width] what the update of this layer takes away from the stream, K h of the textbook; undefined: nothing. It
+  /// is no part of what attention found: neither W_O nor dropout acts on it.
+  at::Tensor removed = {};
   bool fused = false;  ///< takes the fused steps where they exist: their bits are not those of the separate steps
   /// [layer] sums of the stretch over rows [width], without gradients; null: nobody wants them.
   std::vector<at::Tensor>* stretch_sums = nullptr;
@@ -80,7 +83,7 @@ class FilterPass {
 
   /// Observes and updates, from the moments of the attention weights. Source: eq. (3) [eq:update].
   /// @param hidden  [row, width] h, the stream that enters the layer; undefined: for updates that do not read it
-  /// @returns  [row, width]: what is added to the stream: factor e, or what else the update of the arm says
+  /// @returns  [row, width]: what the stream gets of the estimate, factor e. The state holds what it loses
   at::Tensor update(const ObservedMoments& observed, const at::Tensor& hidden);
   /// Likewise, from a precision that an estimator of all weights gave.
   /// @param estimate               [row, width] e
@@ -97,8 +100,6 @@ class FilterPass {
 
  private:
   at::Tensor by_heads(const at::Tensor& rows) const { return rows.view({rows.size(0), heads_, -1}); }
-  /// What the gain multiplies: the estimate, or its difference to the stream.
-  at::Tensor measured(const at::Tensor& estimate, const at::Tensor& hidden) const;
   bool takes_fused_update(const at::Tensor& estimate) const;
 
   const Filter& filter_;

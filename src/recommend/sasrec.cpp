@@ -163,6 +163,7 @@ void SasRec::block(std::int64_t layer, Stream& stream, const Pass& pass) const {
       attention(layer, pre ? normed(hidden, weights.attention_norm, first_norm, pass) : hidden, stream, pass);
   at::Tensor middle =
       query_rows(hidden, pass.last_rows) + pass.at(layer, "hook_attn_out", pass.dropped(attended, layer, output_place));
+  if (stream.filter.removed.defined()) middle = middle - stream.filter.removed;
   if (!pre) middle = normed(middle, weights.attention_norm, first_norm, pass);
   stream.hidden = middle = pass.at(layer, "hook_resid_mid", middle);
 

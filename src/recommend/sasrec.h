@@ -86,7 +86,7 @@ class SasRec : public Backbone, public training::FilterHost {
   void block(std::int64_t layer, Stream& stream, const Pass& pass) const;
   /// What is added to the stream, before dropout. Updates the precision of the stream.
   at::Tensor attention(std::int64_t layer, const at::Tensor& input, Stream& stream, const Pass& pass) const;
-  /// What the filter adds to the stream, before W_O unless it comes first: factor e of most arms, [row, width].
+  /// factor e, [row, width].
   at::Tensor filtered_attention(std::int64_t layer, const at::Tensor& input, const hooks::Qkv& heads, Stream& stream,
                                 const Pass& pass) const;
   /// Whether the gain acts on what W_O has made of the estimate.

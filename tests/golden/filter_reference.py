@@ -327,11 +327,11 @@ class Block(nn.Module):
             gain = self.filter.gain.sigmoid()
         before = strength * h if arm == "textbook" else 0  # of which the estimate is a new value
         if not self.config.has_output():
-            h = h + gain * (estimate - before)
+            h = h + gain * estimate - gain * before
         elif settings.gain_place == "before":
-            h = h + self.attention.output(gain * (estimate - before))
+            h = h + self.attention.output(gain * estimate) - gain * before
         else:
-            h = h + gain * (self.attention.output(estimate) - before)
+            h = h + gain * self.attention.output(estimate) - gain * before
         h = h if pre else self.attention_norm(h)
         z = self.mlp_norm(h) if pre else h
         if arm in FILTERS:
