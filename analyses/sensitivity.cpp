@@ -306,6 +306,7 @@ Sensitivity sensitivity(const std::filesystem::path& path, const Run& run, const
     knob.settings.push_back(setting_result(*pair, shown_value(key, value, settings), value, options));
   }
   std::vector<std::string> reasons;
+  reasons.reserve(left_out.size());
   for (const LeftOutVariant& variant : left_out) reasons.push_back(variant.arm + ": " + variant.reason);
   CHECK(!knobs.empty(), "{}: no variant of arm {} can be compared with the reference ({})", where, printable(arm, 60),
         printable(fmt::format("{}", fmt::join(reasons, "; ")), 300));

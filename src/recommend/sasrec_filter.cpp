@@ -86,7 +86,8 @@ at::Tensor SasRec::filtered_attention(std::int64_t layer, const at::Tensor& inpu
     } else {
       found = kernels::packed_attention_moments(heads.query, heads.key, heads.value, pass.bounds, options);
     }
-    return filter.update({shown(found.output), found.n_eff, found.residual.flatten(1)}, stream.hidden);
+    return filter.update({shown(found.output), found.n_eff, found.residual.flatten(1)},
+                         query_rows(stream.hidden, pass.last_rows));
   }
   at::Tensor estimate;
   if (replaced) {
