@@ -125,6 +125,7 @@ std::string arm_lines(const std::string& label, const recommend::RecommendOutcom
   const bool trained = std::ranges::any_of(seeds, [](const auto* seed) { return seed->best_epoch > 0; });
   for (const RankingMetric& metric : ranking_metrics()) {
     std::vector<double> values;
+    values.reserve(seeds.size());
     for (const auto* seed : seeds) values.push_back(seed->test.at(metric.name()));
     if (values.empty()) continue;
     const analyses::ArmSummary summary = analyses::arm_summary(values);
