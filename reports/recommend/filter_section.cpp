@@ -160,10 +160,16 @@ std::vector<Block> blocks(TrainedRuns runs) {
       "A precision at its bound says nothing of the layer. Precisions have the scale of the stream; those of two "
       "models cannot be compared."};
   std::vector<Block> found;
-  found.reserve(arms.size() + 1);
-  for (const FilteredArm& arm : arms)  // bft alone has a filter
-    found.emplace_back(CaptionedFigure{"filter", fmt::format("The filter of {}, by layer", arm.name), caption,
-                                       filter_figure(arm, "filter")});
+  found.reserve(arms.size() + 2);
+  const std::size_t drawn = std::min(arms.size(), most_runs);
+  for (std::size_t i = 0; i < drawn; ++i) {
+    const std::string name = i == 0 ? "filter" : fmt::format("filter-{}", i + 1);
+    found.emplace_back(CaptionedFigure{name, fmt::format("The filter of {}, by layer", arms[i].name), caption,
+                                       filter_figure(arms[i], name)});
+  }
+  if (drawn < arms.size())
+    found.push_back(
+        absence(fmt::format("{} more arms have a filter; the table has their numbers.", arms.size() - drawn)));
   found.emplace_back(filter_table(arms));
   return found;
 }

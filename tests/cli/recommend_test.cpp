@@ -187,7 +187,7 @@ TEST_F(Recommend, EveryArmGoesThroughEveryCommand) {
     const ProgramResult best = run_gainlens({"evaluate", "recommend", "--checkpoint", checkpoint, "--data", data_,
                                              "--top-k", "3", "--out", folder_.path() / (arm + ".csv"), "--json"});
     EXPECT_EQ(best.exit_code, 0) << best.error;
-    const bool with_filter = arm == "bft";
+    const bool with_filter = arm == "bft" || arm == "textbook" || arm == "least-error";
     EXPECT_THAT(bytes_of(folder_.path() / (arm + ".csv")),
                 StartsWith(with_filter ? "user,position,item,score,precision\nuser0,1,"
                                        : "user,position,item,score\nuser0,1,"));
@@ -196,7 +196,7 @@ TEST_F(Recommend, EveryArmGoesThroughEveryCommand) {
     ASSERT_EQ(inspected.exit_code, 0) << inspected.error;
     EXPECT_EQ(Json::parse(inspected.out).at("arm"), arm);
     const ProgramResult hooks = run_gainlens({"hooks", checkpoint});
-    EXPECT_EQ(hooks.out.find("attn.hook_observation_precision") != std::string::npos, arm == "bft");
+    EXPECT_EQ(hooks.out.find("attn.hook_observation_precision") != std::string::npos, with_filter);
     const ProgramResult captured = run_gainlens(
         {"capture", checkpoint, "--tokens", items, "--hooks", "*", "--out", folder_.path() / (arm + ".safetensors")});
     EXPECT_EQ(captured.exit_code, 0) << captured.error;

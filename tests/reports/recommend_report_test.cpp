@@ -293,6 +293,19 @@ TEST(FilterSection, ShowsEachLayerAtTheTestedEpoch) {
   EXPECT_THAT(filter_section().blocks({&run, 1}).size(), 2u);
 }
 
+TEST(FilterSection, HasAFigureOfItsOwnForEachArmWithAFilter) {
+  runfile::RecommendRun run = filtered_run();
+  for (std::size_t seed = 0; seed < run.seeds.size(); ++seed) {
+    run.results[seed]->filter = run.results[run.seeds.size() + seed]->filter;
+    run.results[seed]->best_epoch = std::max<std::int64_t>(run.results[seed]->best_epoch, 2);
+  }
+  const std::vector<CaptionedFigure> figures = blocks_of<CaptionedFigure>(filter_section(), trained(run));
+  ASSERT_EQ(figures.size(), 2u);
+  EXPECT_EQ(figures[0].name, "filter");
+  EXPECT_EQ(figures[1].name, "filter-2");
+  EXPECT_EQ(figures[1].figure->name, "filter-2");
+}
+
 TEST(FilterSection, IsLeftOutWithoutAFilter) {
   const TrainedRun run = trained(made_recommend_run());
   EXPECT_THAT(filter_section().blocks({&run, 1}), IsEmpty());
