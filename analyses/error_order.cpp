@@ -253,6 +253,7 @@ std::vector<ErrorBin> bins_of(const RankedUsers& users, std::size_t quantity, st
     const auto interval = [&](double BinSums::*metric) {
       if (!no_interval.empty()) return Maybe<Interval>::none(no_interval);
       std::vector<double> without;
+      without.reserve(of_groups.size());
       for (const BinSums& one : of_groups)
         without.push_back(all.pairs > one.pairs ? (all.*metric - one.*metric) / (all.pairs - one.pairs) : no_value);
       return left_out_interval(all.*metric / all.pairs, without, 0, 1);

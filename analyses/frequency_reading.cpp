@@ -105,6 +105,7 @@ FrequencyReading frequency_reading(const FilteredArm& arm, std::span<const Filte
     for (const Values which : both) {
       FrequencyQuantity& quantity = quantity_of(reading.layers[layer], which);
       std::vector<std::vector<double>> means;  // [arm]
+      means.reserve(arms.size());
       for (const FilteredArm* each : arms) means.push_back(mean_of_models(*each, layer, which));
       std::vector<std::span<const double>> quantities;  // of each arm its models, then their mean
       for (std::size_t i = 0; i < arms.size(); ++i) {
