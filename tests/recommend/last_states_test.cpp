@@ -21,7 +21,7 @@ namespace {
 at::Tensor observed_precision(const SasRec& model, const PackedSequences& packed) {
   const bft::Filter& filter = model.armed_filter();
   if (!filter.has_gain()) return {};
-  at::Tensor before, observation;
+  at::Tensor before, observation, hidden;
   hooks::Hooks hooks;
   const auto take = [&](std::string_view site, at::Tensor& to) {
     hooks.observe(hooks::Glob(hooks::block_site(model.config().layers - 1, site).name),
@@ -29,8 +29,11 @@ at::Tensor observed_precision(const SasRec& model, const PackedSequences& packed
   };
   take(bft::precision_site, before);
   take(bft::observation_site, observation);
+  take("hook_resid_pre", hidden);
   model.run(packed, {}, hooks);
   if (!before.defined()) return {};
+  if (filter.parts().update == bft::StreamUpdate::least_error)
+    observation = bft::least_error_precision(observation, hidden);
   return bft::posterior_precision(before, observation, filter.options).index_select(0, packed.last_rows());
 }
 

@@ -284,7 +284,9 @@ TEST(TrainRecommend, EveryArmIsTrainedAndItsFilterIsKept) {
       for (std::size_t j = 0; j < values.size(); ++j)
         EXPECT_EQ(std::isnan(values[j]), curve.name == "stretch" && j % 2 == 1) << curve.name;
     }
-    if (run.arms[i] == "bft") EXPECT_NEAR(result->filter.at("gain").front(), 0.9, 0.1);  // K0
+    if (run.arms[i] == "bft") {
+      EXPECT_NEAR(result->filter.at("gain").front(), 0.9, 0.1);  // K0
+    }
     const auto& precision = result->filter.at("precision");
     EXPECT_GT(precision[1], precision[0]);  // more is known after the first layer
   }
