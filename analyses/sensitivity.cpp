@@ -24,15 +24,7 @@ namespace gainlens::analyses {
 namespace {
 
 using Run = std::shared_ptr<const runfile::RecommendRun>;
-
-std::string arm_of(const std::string& label) {
-  return label.substr(0, label.find('/'));
-}
-/// Empty for an arm without a variant.
-std::string variant_of(const std::string& label) {
-  const std::size_t slash = label.find('/');
-  return slash == std::string::npos ? std::string() : label.substr(slash + 1);
-}
+using runfile::arm_of, runfile::variant_of;
 
 std::string chosen_arm(const std::string& where, const runfile::RecommendRun& run, const std::string& wanted) {
   std::vector<std::string> all, with_variants;

@@ -21,6 +21,8 @@ using Intervention = std::function<at::Tensor(const Site&, const at::Tensor&)>;
 class Hooks {
  public:
   void observe(Glob glob, Observer observer);
+  /// One site alone.
+  void observe(const Site& site, Observer observer) { observe(Glob(site.name), std::move(observer)); }
   void replace(Glob glob, Intervention intervention);
 
   /// The model calls it at each site. Returns the tensor to continue with.

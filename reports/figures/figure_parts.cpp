@@ -12,7 +12,7 @@ namespace {
 constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 
 // inches
-constexpr double legend_line = 0.17, legend_sample = 0.3, legend_gap = 0.22, character_width = 0.062;
+constexpr double legend_line = 0.17, legend_sample = 0.3, legend_gap = 0.22;
 
 /// Characters that are seen: not the bytes of UTF-8, nor markup such as {/:Italic K}_{min}.
 double entry_width(const LegendEntry& entry) {
@@ -59,6 +59,12 @@ bool any_finite(const Rows& rows, std::size_t column) {
     if (std::isfinite(values[column])) return true;
   }
   return false;
+}
+
+void Extent::add(double value) {
+  if (!std::isfinite(value)) return;
+  low = std::min(low, value);
+  high = std::max(high, value);
 }
 
 std::string barred_curve(std::string_view block, const Rows& rows, const RunStyle& style, const BarredCurve& sizes) {

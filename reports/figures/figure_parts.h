@@ -4,6 +4,7 @@
 #include "reports/figures/figure.h"
 #include "reports/figures/plot_script.h"
 
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +21,12 @@ inline constexpr std::size_t most_panels = 26;
 double value_or_nan(const analyses::Measured& value);
 double mean_or_nan(const analyses::Maybe<analyses::Aggregate>& value);
 bool any_finite(const Rows& rows, std::size_t column);
+
+/// Ends of an axis; what is not finite does not move them.
+struct Extent {
+  double low = std::numeric_limits<double>::infinity(), high = -std::numeric_limits<double>::infinity();
+  void add(double value);
+};
 
 struct RunStyle;
 /// Sizes of a curve with bars, in gnuplot's units.

@@ -84,15 +84,14 @@ PlotScript& PlotScript::length_axis(std::span<const std::int64_t> lengths, doubl
   ASSERT(!lengths.empty(), "an axis over no length");
   const auto shortest = static_cast<double>(lengths.front()), longest = static_cast<double>(lengths.back());
   const double octaves = std::max(std::log2(longest / shortest), 1e-9);
-  constexpr double character = 0.062, gap = 0.05;  // inches at the figures' font size
   std::string ticks;
   double free_from = -1e9;
   for (const std::int64_t length : lengths) {
     const std::string text = format_count(length);
     const double place = width * std::log2(static_cast<double>(length) / shortest) / octaves;
-    const double half = 0.5 * character * static_cast<double>(text.size());
+    const double half = 0.5 * character_width * static_cast<double>(text.size());
     const bool labelled = place - half >= free_from;
-    if (labelled) free_from = place + half + gap;
+    if (labelled) free_from = place + half + label_gap;
     ticks += fmt::format("{}'{}' {}", ticks.empty() ? "" : ", ", labelled ? text : "", length);
   }
   line("set logscale x 2");

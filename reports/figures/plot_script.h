@@ -53,6 +53,9 @@ class PlotScript {
   std::string text_;
 };
 
+/// Mean width of a character at the figures' font size, and the least gap between two labels; inches.
+inline constexpr double character_width = 0.062, label_gap = 0.05;
+
 /// At most this many layers have a colour each.
 inline constexpr std::size_t most_layer_colours = 8;
 

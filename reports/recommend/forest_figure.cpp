@@ -231,7 +231,7 @@ std::vector<LegendEntry> legend_of(const Forest& forest) {
 double name_width(const Forest& forest) {
   std::size_t longest = 0;
   for (const std::string& name : forest.names) longest = std::max(longest, name.size());
-  return 0.062 * static_cast<double>(longest) + 0.2;
+  return character_width * static_cast<double>(longest) + 0.2;
 }
 
 void draw_names(PlotScript& script, const Forest& forest) {

@@ -16,22 +16,13 @@ namespace {
 using analyses::ConditionGain;
 using analyses::Maybe;
 
-struct Reach {
-  double low = 0, high = 0;
-  void add(double value) {
-    if (!std::isfinite(value)) return;
-    low = std::min(low, value);
-    high = std::max(high, value);
-  }
-};
-
 /// The conditions of all candidates, from the smallest to the largest.
-Reach conditions_of(std::span<const CandidateGains> candidates) {
-  Reach reach{std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()};
+Extent conditions_of(std::span<const CandidateGains> candidates) {
+  Extent extent;
   for (const CandidateGains& one : candidates) {
-    for (const ConditionGain& point : one.gains->points) reach.add(point.condition);
+    for (const ConditionGain& point : one.gains->points) extent.add(point.condition);
   }
-  return reach;
+  return extent;
 }
 
 /// condition, change, ends of its interval; changes in percent
@@ -55,10 +46,10 @@ Maybe<Figure> gain_by_figure(std::span<const CandidateGains> candidates) {
     return Maybe<Figure>::none(
         fmt::format("{} candidates; {} can be told apart in one figure", candidates.size(), most_runs));
   const auto& metrics = candidates.front().gains->points.front().comparison.metrics;
-  const Reach across = conditions_of(candidates);
+  const Extent across = conditions_of(candidates);
   const double step = 0.012 * (across.high > across.low ? across.high - across.low : 1);
   std::vector<std::vector<Rows>> rows(metrics.size());  // [metric][candidate]
-  std::vector<Reach> reach(metrics.size());             // of the y axes; 0 is on each of them
+  std::vector<Extent> reach(metrics.size(), {0, 0});    // of the y axes; 0 is on each of them
   bool any = false;
   for (std::size_t metric = 0; metric < metrics.size(); ++metric) {
     for (std::size_t i = 0; i < candidates.size(); ++i) {

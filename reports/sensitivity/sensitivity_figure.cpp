@@ -83,11 +83,10 @@ void x_axis(PlotScript& script, const std::vector<Point>& points, bool logarithm
   const double first = on_axis(points.front().x), last = on_axis(points.back().x);
   const double room = first < last ? 0.08 * (last - first) : 0.5, low = first - room, high = last + room;
   const auto at = [logarithmic](double place) { return logarithmic ? std::pow(10, place) : place; };
-  constexpr double character = 0.062, gap = 0.05;  // inches at the figures' font size
   std::vector<std::pair<double, double>> taken;
   const auto fits = [&](const Point& point) {
     const double middle = width * (on_axis(point.x) - low) / (high - low);
-    const double half = 0.5 * (character * static_cast<double>(point.text.size()) + gap);
+    const double half = 0.5 * (character_width * static_cast<double>(point.text.size()) + label_gap);
     for (const auto& [begin, end] : taken)
       if (middle - half < end && middle + half > begin) return false;
     taken.emplace_back(middle - half, middle + half);
@@ -161,16 +160,12 @@ analyses::Maybe<Figure> sensitivity_figure(const Sensitivity& sensitivity, KnobG
   if (!(reference > 0)) return Missing::none("the mean of the reference is 0");
 
   const double band_low = reference / (1 + sensitivity.margin), band_high = reference * (1 + sensitivity.margin);
-  double low = band_low, high = band_high;
+  Extent extent{band_low, band_high};
   std::vector<std::vector<Point>> points;
   for (const KnobResult* knob : knobs) {
     points.push_back(points_of(*knob, reference));
     for (const Point& point : points.back()) {
-      for (const double y : {point.y, point.low, point.high}) {
-        if (!std::isfinite(y)) continue;
-        low = std::min(low, y);
-        high = std::max(high, y);
-      }
+      for (const double y : {point.y, point.low, point.high}) extent.add(y);
     }
   }
   const int count = static_cast<int>(knobs.size());
@@ -184,7 +179,7 @@ analyses::Maybe<Figure> sensitivity_figure(const Sensitivity& sensitivity, KnobG
   grid.height = grid.top + grid.bottom + 1.55 * grid.rows + grid.down * (grid.rows - 1);
   PlotScript script;
   start_panels(script, grid);
-  script.y_axis(low, high, 0.06);
+  script.y_axis(extent.low, extent.high, 0.06);
   script.line(
       "set object 1 rectangle from graph 0, first {:.9g} to graph 1, first {:.9g} fillcolor rgb '{}' fillstyle "
       "solid noborder behind",

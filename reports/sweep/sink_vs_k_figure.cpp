@@ -80,18 +80,6 @@ std::string coefficient(const Measured& r) {
   return r ? fmt::format("{:+.2f}", *r) : "none";
 }
 
-/// Ends of an axis.
-struct Extent {
-  double low = std::numeric_limits<double>::infinity();
-  double high = -std::numeric_limits<double>::infinity();
-  void add(const Rows& rows) {
-    for (const std::vector<double>& row : rows) {
-      low = std::min(low, row[0]);
-      high = std::max(high, row[0]);
-    }
-  }
-};
-
 /// Points of one run, coloured by layer over a rim that shows the palest and the darkest on any ground.
 std::string layer_points(const std::string& block, const Group& group) {
   if (!group.coloured) {
@@ -129,7 +117,7 @@ void draw(PlotScript& script, Runs runs, const Panel& panel, std::size_t index, 
       const Rows rows = rows_of(result, panel.variant, group);
       if (rows.empty() || !is_drawn(result, group)) continue;
       any = true;
-      extent.add(rows);
+      for (const std::vector<double>& row : rows) extent.add(row[0]);
       const std::string block = fmt::format("{}_{}_{}", groups[group].block, index, run);
       script.data(block, rows);
       plot += (runs.size() > 1 ? run_points(block, group, run) : layer_points(block, groups[group])) + ", ";

@@ -16,20 +16,11 @@ namespace {
 using analyses::KnobResult;
 using analyses::Sensitivity;
 
-/// Characters that take a column of the terminal: not the later bytes of UTF-8.
-std::size_t columns_of(std::string_view text) {
-  std::size_t columns = 0;
-  for (const char c : text) columns += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  return columns;
-}
-
 std::string line_of(const std::vector<std::string>& cells) {
-  constexpr std::size_t widths[] = {10, 6, 8, 8, 23, 9, 9, 0};
+  constexpr std::size_t widths[] = {10, 6, 8, 8, 23, 9, 9};
   std::string line = "  ";
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    line += cells[i];
-    const std::size_t used = columns_of(cells[i]);
-    line += i + 1 == cells.size() ? "" : std::string(used < widths[i] ? widths[i] - used : 1, ' ');
+    line += i + 1 == cells.size() ? cells[i] : fmt::format("{:<{}} ", cells[i], widths[i] - 1);
   }
   return line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
 }

@@ -91,14 +91,7 @@ void order_errors(ErrorOrderArguments arguments, const GlobalOptions& global) {
   progress.finish();
   if (!arguments.out.empty())
     tell_written(reports::write_error_order_report(readings, arguments.out), arguments.out, "error-by-precision");
-  if (global.json) {
-    OrderedJson json = {{"arms", OrderedJson::array()}};
-    for (const analyses::ErrorOrderReading& reading : readings) json["arms"].push_back(analyses::to_json(reading));
-    print_result("{}\n", json_text(json, 2));
-    return;
-  }
-  for (std::size_t i = 0; i < readings.size(); ++i)
-    print_result("{}{}", i > 0 ? "\n" : "", reports::print_error_order(readings[i]));
+  print_arms(readings, global.json, reports::print_error_order);
 }
 
 }  // namespace

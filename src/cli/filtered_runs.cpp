@@ -18,15 +18,11 @@ namespace {
 namespace fs = std::filesystem;
 
 bool has_gain(const std::string& label) {
-  const recommend::ArmParts* const parts = recommend::find_arm(arm_of(label));
+  const recommend::ArmParts* const parts = recommend::find_arm(runfile::arm_of(label));
   return parts != nullptr && parts->factor == recommend::AttentionFactor::kalman_gain;
 }
 
 }  // namespace
-
-std::string arm_of(const std::string& label) {
-  return label.substr(0, label.find('/'));
-}
 
 std::string OpenedRun::shown() const {
   return printable(folder.string());

@@ -1,6 +1,8 @@
 #pragma once
 
 #include "cli/interaction_options.h"
+#include "core/console.h"
+#include "core/json.h"
 #include "data/leave_one_out.h"
 #include "recommend/recommender_checkpoint.h"
 #include "runfile/recommend_run.h"
@@ -22,9 +24,6 @@ struct OpenedRun {
 
   std::string shown() const;  ///< the folder, for messages
 };
-
-/// The arm of a label, which a variant may follow: "bft" of "bft/wide".
-std::string arm_of(const std::string& label);
 
 /// @param what  where the folder was given, for messages
 /// @throws InvalidArgument  no such folder; a file; as given_recommend_run()
@@ -50,6 +49,19 @@ struct SeedModel {
 /// @throws InvalidArgument  as recommend::open_recommender(); another catalogue
 SeedModel open_seed(const OpenedRun& opened, const std::string& arm, std::uint64_t seed, const data::LeaveOneOut& split,
                     const InteractionArguments& data);
+/// Prints what was found of each arm: as text with an empty line between them, or as JSON under "arms".
+/// @param print  makes the text of a reading; to_json() makes the JSON
+template <typename Reading, typename Print>
+void print_arms(const std::vector<Reading>& readings, bool json, const Print& print) {
+  if (!json) {
+    for (std::size_t i = 0; i < readings.size(); ++i) print_result("{}{}", i > 0 ? "\n" : "", print(readings[i]));
+    return;
+  }
+  OrderedJson all = {{"arms", OrderedJson::array()}};
+  for (const Reading& reading : readings) all["arms"].push_back(to_json(reading));
+  print_result("{}\n", json_text(all, 2));
+}
+
 /// Says so if the filter of a model is only partly in force.
 void tell_share(const std::string& where, double share);
 

@@ -4,6 +4,7 @@
 #include "analyses/gain_by_condition.h"
 #include "cli/given_run.h"
 #include "cli/name_list.h"
+#include "cli/written_report.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/json.h"
@@ -68,15 +69,6 @@ std::vector<analyses::ArmPair> pairs_of(const GivenCondition& given, const GainB
   return analyses::pair_arms(arms, {.baseline = arguments.baseline});
 }
 
-void write_report(std::span<const reports::CandidateGains> candidates, const fs::path& out) {
-  const reports::WrittenReport written = reports::write_gain_by_report(candidates, out);
-  for (const std::string& reason : written.left_out) print_notice("gainlens: left out: {}\n", reason);
-  print_notice("{}\n", printable((out / "report.html").string()));
-  if (!written.failed.empty())
-    throw_run_failed("gain-by: {} could not be made",
-                     printable(fmt::format("{}", fmt::join(written.failed, "; ")), 600));
-}
-
 void gain_by(const GainByArguments& arguments, const GlobalOptions& global) {
   CHECK(std::ranges::count(arguments.arms, arguments.baseline) == 0, "--arm: {} is the baseline",
         printable(arguments.baseline, 60));
@@ -95,7 +87,8 @@ void gain_by(const GainByArguments& arguments, const GlobalOptions& global) {
   const std::vector<analyses::GainByCondition> all = analyses::gains_by_condition(std::move(gains));
   std::vector<reports::CandidateGains> candidates;
   for (const analyses::GainByCondition& one : all) candidates.push_back({&one, arguments.axis});
-  if (!arguments.out.empty()) write_report(candidates, arguments.out);
+  if (!arguments.out.empty())
+    tell_written(reports::write_gain_by_report(candidates, arguments.out), arguments.out, "gain-by");
   if (!global.json) {
     print_result("{}", reports::print_gain_by(candidates));
     return;

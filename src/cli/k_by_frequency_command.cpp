@@ -147,13 +147,14 @@ std::vector<std::vector<Placebo>> placebos_of(const FrequencyArguments& argument
 analyses::FilteredArm read_step_0(const OpenedRun& opened, const std::string& arm,
                                   const std::vector<std::uint64_t>& seeds, const data::LeaveOneOut& split,
                                   Progress& progress) {
-  const std::string variant = arm.size() > arm_of(arm).size() ? arm.substr(arm_of(arm).size() + 1) : "";
-  const recommend::Settings settings = recommend::settings_of_request(opened.run->request, variant, opened.shown());
+  const recommend::Settings settings =
+      recommend::settings_of_request(opened.run->request, runfile::variant_of(arm), opened.shown());
+  const recommend::ArmParts& parts = *recommend::find_arm(runfile::arm_of(arm));
   analyses::FilteredArm found{"step 0", seeds, {}};
   for (const std::uint64_t seed : seeds) {
     const std::string where = fmt::format("{}, {} seed {} at step 0", opened.shown(), printable(arm, 60), seed);
-    found.models.push_back(recommend::untrained_positions(settings, recommend::find_arm(arm_of(arm))->arm, seed, split,
-                                                          data::HeldOut::test, where));
+    found.models.push_back(
+        recommend::untrained_positions(settings, parts.arm, seed, split, data::HeldOut::test, where));
     progress.advance(1, static_cast<double>(found.models.back().read.item.size()),
                      fmt::format("{} seed {} at step 0", arm, seed));
   }
@@ -200,14 +201,7 @@ void read_frequencies(FrequencyArguments arguments, const GlobalOptions& global)
   progress.finish();
   if (!arguments.out.empty())
     tell_written(reports::write_frequency_report(readings, arguments.out), arguments.out, "k-by-frequency");
-  if (global.json) {
-    OrderedJson json = {{"arms", OrderedJson::array()}};
-    for (const analyses::FrequencyReading& reading : readings) json["arms"].push_back(analyses::to_json(reading));
-    print_result("{}\n", json_text(json, 2));
-    return;
-  }
-  for (std::size_t i = 0; i < readings.size(); ++i)
-    print_result("{}{}", i > 0 ? "\n" : "", reports::print_frequency(readings[i]));
+  print_arms(readings, global.json, reports::print_frequency);
 }
 
 }  // namespace

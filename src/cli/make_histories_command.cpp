@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 
+#include "analyses/statistics.h"
 #include "cli/interaction_options.h"
 #include "core/atomic_file.h"
 #include "core/check.h"
@@ -89,10 +90,10 @@ void change_histories(const HistoriesArguments& arguments, const GlobalOptions& 
 
 /// Mean of a metric over users, with its standard error.
 std::pair<double, double> mean_and_error(const RankingMetric& metric, const std::vector<double>& ranks) {
-  const double mean = mean_of(metric, ranks), users = static_cast<double>(ranks.size());
-  double squares = 0;
-  for (const double rank : ranks) squares += std::pow(metric.of_rank(rank) - mean, 2);
-  return {mean, users > 1 ? std::sqrt(squares / (users - 1) / users) : std::nan("")};
+  std::vector<double> values;
+  values.reserve(ranks.size());
+  for (const double rank : ranks) values.push_back(metric.of_rank(rank));
+  return {mean_of(metric, ranks), values.size() > 1 ? analyses::mean_estimate(values).error : std::nan("")};
 }
 
 constexpr const char* what_ranks[] = {"exact: the Kalman filter that knows the noise of every item",

@@ -5,6 +5,7 @@
 #include "analyses/theory_equivalence.h"
 #include "cli/given_run.h"
 #include "cli/name_list.h"
+#include "cli/written_report.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/json.h"
@@ -95,16 +96,14 @@ fs::path folder_to_write(const ReportArguments& arguments) {
 
 /// Says what was written, and ends with an error if a section is missing.
 void finish(const reports::WrittenReport& written, const fs::path& out, bool json) {
-  for (const std::string& reason : written.left_out) print_notice("gainlens: left out: {}\n", reason);
+  tell_left_out(written);
   if (json) {
     print_result("{}\n",
                  json_text({{"report", (out / "report.html").string()}, {"summary", (out / "summary.json").string()}}));
   } else {
     print_result("{}\n", (out / "report.html").string());
   }
-  if (!written.failed.empty())
-    throw_run_failed("report: {} could not be made; the other sections are written",
-                     printable(fmt::format("{}", fmt::join(written.failed, "; ")), 600));
+  check_made(written, "report");
 }
 
 /// Whether the runs are recommender runs.

@@ -2,6 +2,7 @@
 
 #include "analyses/sensitivity.h"
 #include "cli/given_run.h"
+#include "cli/written_report.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/json.h"
@@ -26,15 +27,6 @@ struct SensitivityArguments {
   double margin = 100 * analyses::SensitivityOptions{}.margin;  // percent
 };
 
-void write_report(const analyses::Sensitivity& sensitivity, const fs::path& out) {
-  const reports::WrittenReport written = reports::write_sensitivity_report(sensitivity, out);
-  for (const std::string& reason : written.left_out) print_notice("gainlens: left out: {}\n", reason);
-  print_notice("{}\n", printable((out / "report.html").string()));
-  if (!written.failed.empty())
-    throw_run_failed("sensitivity: {} could not be made",
-                     printable(fmt::format("{}", fmt::join(written.failed, "; ")), 600));
-}
-
 void run(const SensitivityArguments& arguments, const GlobalOptions& global) {
   const analyses::SensitivityOptions options{
       .arm = arguments.arm, .metric = parse_ranking_metric(arguments.metric), .margin = arguments.margin / 100};
@@ -42,7 +34,8 @@ void run(const SensitivityArguments& arguments, const GlobalOptions& global) {
   if (!arguments.out.empty()) check_holds_no_run(arguments.out);
   const analyses::Sensitivity sensitivity =
       analyses::sensitivity(arguments.run, given_recommend_run(arguments.run), options);
-  if (!arguments.out.empty()) write_report(sensitivity, arguments.out);
+  if (!arguments.out.empty())
+    tell_written(reports::write_sensitivity_report(sensitivity, arguments.out), arguments.out, "sensitivity");
   if (global.json)
     print_result("{}\n", json_text(analyses::to_json(sensitivity), 2));
   else

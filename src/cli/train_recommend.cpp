@@ -272,16 +272,16 @@ std::vector<Knob<recommend::Settings>> all_knobs() {
   return all;
 }
 
-/// The value of a setting without options, by the first preset.
-std::string default_of(const Knob<recommend::Settings>& knob) {
+/// The settings of every backbone without options: those of the first preset.
+OrderedJson default_settings() {
+  OrderedJson all = OrderedJson::object();
   for (const recommend::BackboneKind& backbone : recommend::backbones()) {
-    if (std::ranges::find(recommend::knobs(backbone), knob.key, &Knob<recommend::Settings>::key) ==
-        recommend::knobs(backbone).end())
-      continue;
     const Json changes = recommend::preset(recommend::presets().front().name, backbone);
-    return knob.get(recommend::settings_of(changes, "preset", backbone)).dump();
+    const OrderedJson own = recommend::to_json(recommend::settings_of(changes, "preset", backbone));
+    for (const auto& [key, value] : own.items())
+      if (!all.contains(key)) all[key] = value;  // the first backbone's, as in all_knobs()
   }
-  throw InternalError(fmt::format("no backbone has the setting {}", knob.key));
+  return all;
 }
 
 std::string knob_help() {
@@ -290,8 +290,9 @@ std::string knob_help() {
       "numbers.\n"
       "More seeds or arms may be asked for in the same folder.\n"
       "A file for --config is a JSON object with any of these keys, which are options too (--learning-rate 1e-3):\n";
+  const OrderedJson defaults = default_settings();
   for (const Knob<recommend::Settings>& knob : all_knobs())
-    text += fmt::format("  {:<23} {} (default {})\n", knob.key, knob.help, default_of(knob));
+    text += fmt::format("  {:<23} {} (default {})\n", knob.key, knob.help, defaults.at(knob.key).dump());
   text += "Arms:\n";
   for (const recommend::ArmParts& arm : recommend::all_arms()) text += fmt::format("  {:<16} {}\n", arm.name, arm.help);
   return text +
@@ -302,19 +303,11 @@ std::string knob_help() {
          "the best validation NDCG@10, and result.safetensors with the curves and the rank of every user.";
 }
 
-/// "sasrec: what it is; ..."
-std::string backbone_help() {
+/// "NAME: what it is; ..." of things that have a name and a help.
+template <typename Named>
+std::string helps_of(const std::vector<Named>& all) {
   std::string text;
-  for (const recommend::BackboneKind& backbone : recommend::backbones())
-    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", backbone.name, backbone.help);
-  return text;
-}
-
-/// "paper: what it is; ..."
-std::string preset_help() {
-  std::string text;
-  for (const recommend::Preset& preset : recommend::presets())
-    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", preset.name, preset.help);
+  for (const Named& one : all) text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", one.name, one.help);
   return text;
 }
 
@@ -326,7 +319,7 @@ void add_train_recommend(CLI::App& train, const GlobalOptions& global, Action& a
       "gainlens train recommend --data ratings.dat --seeds 5 --out run", knob_help());
   auto arguments = std::make_shared<TrainRecommendArguments>();
   add_interaction_options(*command, arguments->data);
-  command->add_option("--backbone", arguments->backbone, backbone_help())->capture_default_str();
+  command->add_option("--backbone", arguments->backbone, helps_of(recommend::backbones()))->capture_default_str();
   add_name_list(*command, "--arm", arguments->arms,
                 "What to train: plain, bft, or another arm, see below; several with commas");
   command->add_option("--seeds", arguments->seeds, "Number of seeds: --seed, --seed + 1, ...")->capture_default_str();
@@ -350,7 +343,8 @@ void add_train_recommend(CLI::App& train, const GlobalOptions& global, Action& a
                    "several times. gainlens sensitivity reads the run")
       ->allow_extra_args(false)
       ->type_name("KEY=V,V");
-  command->add_option("--preset", arguments->preset, "Settings to begin with: " + preset_help())->capture_default_str();
+  command->add_option("--preset", arguments->preset, "Settings to begin with: " + helps_of(recommend::presets()))
+      ->capture_default_str();
   command->add_option("--config", arguments->config, "JSON file with settings, see below");
   command->add_option("--out", arguments->out, "Run folder to write; the same request continues in it")->required();
   const auto filter_knobs = bft::filter_knobs();

@@ -9,12 +9,20 @@
 
 namespace gainlens::cli {
 
-void tell_written(const reports::WrittenReport& written, const std::filesystem::path& out, std::string_view command) {
+void tell_left_out(const reports::WrittenReport& written) {
   for (const std::string& reason : written.left_out) print_notice("gainlens: left out: {}\n", reason);
-  print_notice("{}\n", printable((out / "report.html").string()));
+}
+
+void check_made(const reports::WrittenReport& written, std::string_view command) {
   if (!written.failed.empty())
     throw_run_failed("{}: {} could not be made; the other sections are written", command,
                      printable(fmt::format("{}", fmt::join(written.failed, "; ")), 600));
+}
+
+void tell_written(const reports::WrittenReport& written, const std::filesystem::path& out, std::string_view command) {
+  tell_left_out(written);
+  print_notice("{}\n", printable((out / "report.html").string()));
+  check_made(written, command);
 }
 
 }  // namespace gainlens::cli

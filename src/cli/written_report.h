@@ -7,8 +7,12 @@
 
 namespace gainlens::cli {
 
-/// Says which figures were left out, and where the page is.
+/// Says which figures were left out.
+void tell_left_out(const reports::WrittenReport& written);
 /// @throws RunFailed  a section could not be made; the others are written
+void check_made(const reports::WrittenReport& written, std::string_view command);
+/// Both, and between them where the page is, all on stderr.
+/// @throws RunFailed  as check_made()
 void tell_written(const reports::WrittenReport& written, const std::filesystem::path& out, std::string_view command);
 
 }  // namespace gainlens::cli

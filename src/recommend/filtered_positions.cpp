@@ -3,6 +3,7 @@
 #include "bft/filter_pass.h"
 #include "core/check.h"
 #include "recommend/acting_filter.h"
+#include "recommend/row_means.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
@@ -14,14 +15,6 @@
 
 namespace gainlens::recommend {
 namespace {
-
-/// Appends the mean over dimensions of each position, in double: equal numbers have an equal mean.
-/// @param seen  [1, position, ..]
-void append_means(std::vector<double>& to, const at::Tensor& seen) {
-  const at::Tensor means = seen.flatten(0, 1).flatten(1).to(at::kDouble).mean(1).to(at::kCPU).contiguous();
-  const double* const first = means.const_data_ptr<double>();
-  to.insert(to.end(), first, first + means.numel());
-}
 
 void append_users(ReadPositions& to, const PackedSequences& packed) {
   const at::Tensor items = packed.items.to(at::kCPU).contiguous();
@@ -61,8 +54,10 @@ FilteredPositions filtered_positions(Backbone& model, const data::LeaveOneOut& s
   found.layers.resize(filter.host.layer_filter_weights().size());
   hooks::Hooks hooks;
   const auto keep = [&](std::size_t layer, std::string_view site, std::vector<double>& to) {
-    hooks.observe(hooks::Glob(hooks::block_site(static_cast<std::int64_t>(layer), site).name),
-                  [&to](const hooks::Site&, const at::Tensor& seen) { append_means(to, seen); });
+    hooks.observe(hooks::block_site(static_cast<std::int64_t>(layer), site),
+                  [&to](const hooks::Site&, const at::Tensor& seen) {
+                    append_row_means(to, seen.flatten(0, 1));  // seen is [1, position, ..]
+                  });
   };
   for (std::size_t layer = 0; layer < found.layers.size(); ++layer) {
     keep(layer, bft::gain_site, found.layers[layer].gain);

@@ -1,6 +1,7 @@
 #include "recommend/full_ranking.h"
 
 #include "core/check.h"
+#include "recommend/row_means.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -91,14 +92,26 @@ struct Comparison {
   bool broken = false;  ///< NaN or infinity: neither better nor worse, it must not pass as a bad score
 };
 
-Comparison compare(const float* scores, std::int64_t count, float with) {
+Comparison compare(std::span<const float> scores, float with) {
   std::int32_t better = 0, equal = 0, finite = 0;  // the compiler makes vector code of such sums
-  for (std::int64_t i = 0; i < count; ++i) {
-    better += scores[i] > with;
-    equal += scores[i] == with;
-    finite += scores[i] - scores[i] == 0;
+  for (const float score : scores) {
+    better += score > with;
+    equal += score == with;
+    finite += score - score == 0;
   }
-  return {better, equal, finite != count};
+  return {better, equal, finite != std::ssize(scores)};
+}
+
+/// Calls visit(user of the block, its scores) for a block of items, on several threads.
+/// @param scores  [user, column]
+template <typename Visit>
+void for_each_user(const at::Tensor& scores, std::int64_t users_of_thread, const Visit& visit) {
+  const at::Tensor here = scores.to(at::kCPU, at::kFloat).contiguous();
+  const auto columns = static_cast<std::size_t>(here.size(1));
+  at::parallel_for(0, here.size(0), users_of_thread, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t user = begin; user < end; ++user)
+      visit(user, std::span(here.const_data_ptr<float>() + user * here.size(1), columns));
+  });
 }
 
 /// Ranks of the targets of a block of users.
@@ -107,23 +120,19 @@ Comparison compare(const float* scores, std::int64_t count, float with) {
 std::vector<float> ranks_of(ScoreBlocks& blocks, const std::vector<std::int64_t>& targets, const KnownItems& known) {
   const at::Tensor own = target_scores(blocks, at::tensor(targets, at::kLong).to(blocks.device())).to(at::kCPU);
   std::vector<Comparison> found(targets.size());
-  blocks.for_each([&](std::int64_t first, const at::Tensor& given) {
-    const at::Tensor scores = given.to(at::kCPU).contiguous();
-    const std::int64_t columns = scores.size(1);
-    at::parallel_for(0, std::ssize(targets), 4, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t user = begin; user < end; ++user) {
-        const float* const row = scores.const_data_ptr<float>() + user * columns;
-        const float with = own.const_data_ptr<float>()[user];
-        Comparison& all = found[static_cast<std::size_t>(user)];
-        const Comparison here = compare(row, columns, with);
-        all.better += here.better;
-        all.equal += here.equal;
-        all.broken |= here.broken;
-        for (const std::int64_t column : known.of(user, first, first + columns)) {
-          if (column == targets[static_cast<std::size_t>(user)]) continue;
-          all.better -= row[column - first] > with;
-          all.equal -= row[column - first] == with;
-        }
+  blocks.for_each([&](std::int64_t first, const at::Tensor& scores) {
+    for_each_user(scores, 4, [&](std::int64_t user, std::span<const float> row) {
+      const float with = own.const_data_ptr<float>()[user];
+      Comparison& all = found[static_cast<std::size_t>(user)];
+      const Comparison here = compare(row, with);
+      all.better += here.better;
+      all.equal += here.equal;
+      all.broken |= here.broken;
+      for (const std::int64_t column : known.of(user, first, first + std::ssize(row))) {
+        if (column == targets[static_cast<std::size_t>(user)]) continue;
+        const float score = row[static_cast<std::size_t>(column - first)];
+        all.better -= score > with;
+        all.equal -= score == with;
       }
     });
   });
@@ -134,6 +143,23 @@ std::vector<float> ranks_of(ScoreBlocks& blocks, const std::vector<std::int64_t>
     ranks.push_back(of_user.broken ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(rank));
   }
   return ranks;
+}
+
+/// Calls visit(column, score) for the candidates of a user in a block, in order.
+/// @param scores   of the block, whose first column is `first`
+/// @param removed  columns that are no candidates, sorted
+template <typename Visit>
+void for_each_candidate(std::span<const float> scores, std::int64_t first, std::span<const std::int64_t> removed,
+                        const Visit& visit) {
+  auto next = removed.begin();
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    const std::int64_t column = first + static_cast<std::int64_t>(i);
+    if (next != removed.end() && *next == column) {
+      ++next;
+    } else {
+      visit(column, scores[i]);
+    }
+  }
 }
 
 /// An item and its score. Better ones come first; of equal scores the smaller id.
@@ -154,21 +180,11 @@ class BestCandidates {
   /// @param scores  [user, column]
   /// @param known   columns that are no candidates
   void add(std::int64_t first, const at::Tensor& scores, const KnownItems& known) {
-    const at::Tensor here = scores.to(at::kCPU, at::kFloat).contiguous();
-    const std::int64_t columns = here.size(1);
-    at::parallel_for(0, here.size(0), 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t user = begin; user < end; ++user) {
-        const float* const row = here.const_data_ptr<float>() + user * columns;
-        const auto removed = known.of(user, first, first + columns);
-        auto next = removed.begin();
-        for (std::int64_t i = 0; i < columns; ++i) {
-          if (next != removed.end() && *next == first + i) {
-            ++next;
-          } else {
-            offer(heaps_[static_cast<std::size_t>(user)], {row[i], static_cast<data::ItemId>(first + i + 1)});
-          }
-        }
-      }
+    for_each_user(scores, 1, [&](std::int64_t user, std::span<const float> row) {
+      const auto removed = known.of(user, first, first + std::ssize(row));
+      for_each_candidate(row, first, removed, [&](std::int64_t column, float score) {
+        offer(heaps_[static_cast<std::size_t>(user)], {score, static_cast<data::ItemId>(column + 1)});
+      });
     });
   }
 
@@ -199,29 +215,19 @@ class BestCandidates {
   std::vector<std::vector<Candidate>> heaps_;  // [user]
 };
 
-/// The sum of exp(score - largest score) over candidates, a block of items at a time.
+/// The sum of exp(score - largest score) over candidates, a block of items at a time. Scores are finite.
 class SoftmaxPeak {
  public:
-  /// @param removed  columns of the block that are no candidates, sorted; they count from `first`
-  void add(std::span<const float> scores, std::span<const std::int64_t> removed, std::int64_t first) {
-    const auto each_candidate = [&](const auto& visit) {
-      auto next = removed.begin();
-      for (std::size_t i = 0; i < scores.size(); ++i) {
-        if (next != removed.end() && *next - first == static_cast<std::int64_t>(i)) {
-          ++next;
-        } else {
-          visit(scores[i]);
-        }
-      }
-    };
+  /// @param scores, first, removed  as for_each_candidate()
+  void add(std::span<const float> scores, std::int64_t first, std::span<const std::int64_t> removed) {
     float largest = largest_;
-    each_candidate([&](float score) { largest = std::max(largest, score); });
+    for_each_candidate(scores, first, removed, [&](std::int64_t, float score) { largest = std::max(largest, score); });
     if (largest > largest_) sum_ = sum_ == 0 ? 0 : sum_ * std::exp(static_cast<double>(largest_ - largest));
     largest_ = largest;
-    // score - score is NaN for what is not finite, else 0
-    each_candidate([&](float score) { sum_ += std::exp(static_cast<double>(score - largest_)) + (score - score); });
+    for_each_candidate(scores, first, removed,
+                       [&](std::int64_t, float score) { sum_ += std::exp(static_cast<double>(score - largest_)); });
   }
-  /// At least 1; 0 without a candidate; NaN if a score is NaN or infinite.
+  /// At least 1; 0 without a candidate.
   double sum() const { return sum_; }
 
  private:
@@ -229,33 +235,63 @@ class SoftmaxPeak {
   double sum_ = 0;
 };
 
-Histories histories_of(const data::LeaveOneOut& split, data::HeldOut held_out, std::int64_t begin, std::int64_t end) {
-  Histories histories;
-  for (std::int64_t user = begin; user < end; ++user) histories.push_back(split.history(user, held_out));
-  return histories;
+/// [user] the largest probability of a candidate, by the softmax of the scores; 0: there is none.
+/// @param blocks  of finite scores
+std::vector<double> largest_probabilities(ScoreBlocks& blocks, std::int64_t users, const KnownItems& known) {
+  std::vector<SoftmaxPeak> peaks(static_cast<std::size_t>(users));
+  blocks.for_each([&](std::int64_t first, const at::Tensor& scores) {
+    for_each_user(scores, 4, [&](std::int64_t user, std::span<const float> row) {
+      peaks[static_cast<std::size_t>(user)].add(row, first, known.of(user, first, first + std::ssize(row)));
+    });
+  });
+  std::vector<double> found;
+  found.reserve(peaks.size());
+  for (const SoftmaxPeak& peak : peaks) found.push_back(peak.sum() == 0 ? 0 : 1 / peak.sum());
+  return found;
+}
+
+using Users = std::pair<std::int64_t, std::int64_t>;
+
+/// Calls visit(first user, number of users, their scores, their known items) for one block of users after the other.
+/// @param history_of  of a user
+template <typename HistoryOf, typename Visit>
+void for_each_user_block(Scorer& scorer, const data::LeaveOneOut& split, Users users, const RankingOptions& options,
+                         const HistoryOf& history_of, const Visit& visit) {
+  const c10::InferenceMode inference;
+  for (std::int64_t begin = users.first; begin < users.second; begin += options.users_at_once) {
+    const std::int64_t end = std::min(begin + options.users_at_once, users.second);
+    Histories histories;
+    for (std::int64_t user = begin; user < end; ++user) histories.push_back(history_of(user));
+    ScoreBlocks blocks(scorer, histories, split.items(), options.items_at_once);
+    visit(begin, end - begin, blocks, known_items(histories, options));
+  }
+}
+
+/// Appends the ranks of the held-out items of users from `begin` on.
+/// @throws RunFailed  a score is NaN or infinite (names the user)
+void append_ranks(std::vector<float>& ranks, ScoreBlocks& blocks, const KnownItems& known,
+                  const data::LeaveOneOut& split, data::HeldOut held_out, std::int64_t begin, std::int64_t users) {
+  std::vector<std::int64_t> targets;
+  for (std::int64_t user = begin; user < begin + users; ++user) targets.push_back(split.target(user, held_out) - 1);
+  const std::vector<float> found = ranks_of(blocks, targets, known);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (std::isnan(found[i]))
+      throw_run_failed("ranking: the scores of user '{}' are NaN or infinite",
+                       printable(split.interactions().users[static_cast<std::size_t>(begin) + i], 60));
+  }
+  ranks.insert(ranks.end(), found.begin(), found.end());
 }
 
 }  // namespace
 
 std::vector<float> rank_users(Scorer& scorer, const data::LeaveOneOut& split, data::HeldOut held_out,
                               std::pair<std::int64_t, std::int64_t> users, const RankingOptions& options) {
-  const c10::InferenceMode inference;
   std::vector<float> ranks;
-  for (std::int64_t begin = users.first; begin < users.second; begin += options.users_at_once) {
-    const std::int64_t end = std::min(begin + options.users_at_once, users.second);
-    const Histories histories = histories_of(split, held_out, begin, end);
-    std::vector<std::int64_t> targets;
-    for (std::int64_t user = begin; user < end; ++user) targets.push_back(split.target(user, held_out) - 1);
-    ScoreBlocks blocks(scorer, histories, split.items(), options.items_at_once);
-    const std::vector<float> found = ranks_of(blocks, targets, known_items(histories, options));
-    for (std::int64_t i = 0; i < end - begin; ++i) {
-      if (std::isnan(found[static_cast<std::size_t>(i)])) {
-        throw_run_failed("ranking: the scores of user '{}' are NaN or infinite",
-                         printable(split.interactions().users[static_cast<std::size_t>(begin + i)], 60));
-      }
-    }
-    ranks.insert(ranks.end(), found.begin(), found.end());
-  }
+  for_each_user_block(
+      scorer, split, users, options, [&](std::int64_t user) { return split.history(user, held_out); },
+      [&](std::int64_t begin, std::int64_t count, ScoreBlocks& blocks, const KnownItems& known) {
+        append_ranks(ranks, blocks, known, split, held_out, begin, count);
+      });
   return ranks;
 }
 
@@ -266,60 +302,42 @@ std::vector<float> rank_all(Scorer& scorer, const data::LeaveOneOut& split, data
 
 Recommendations recommend_all(Scorer& scorer, const data::LeaveOneOut& split, std::int64_t count,
                               const RankingOptions& options) {
-  const c10::InferenceMode inference;
   CHECK(count >= 1 && count <= split.items(), "--top-k: {}; the catalogue has {} items", count, split.items());
   Recommendations found{count, {}, {}};
-  for (std::int64_t begin = 0; begin < split.users(); begin += options.users_at_once) {
-    const std::int64_t end = std::min(begin + options.users_at_once, split.users());
-    Histories histories;
-    for (std::int64_t user = begin; user < end; ++user) histories.push_back(split.interactions().history(user));
-    const KnownItems known = known_items(histories, options);
-    BestCandidates best(end - begin, count);
-    ScoreBlocks(scorer, histories, split.items(), options.items_at_once)
-        .for_each([&](std::int64_t first, const at::Tensor& scores) { best.add(first, scores, known); });
-    best.append_to(found);
-  }
+  for_each_user_block(
+      scorer, split, {0, split.users()}, options, [&](std::int64_t user) { return split.interactions().history(user); },
+      [&](std::int64_t, std::int64_t users, ScoreBlocks& blocks, const KnownItems& known) {
+        BestCandidates best(users, count);
+        blocks.for_each([&](std::int64_t first, const at::Tensor& scores) { best.add(first, scores, known); });
+        best.append_to(found);
+      });
   return found;
 }
 
-std::vector<double> largest_probabilities(Scorer& scorer, const data::LeaveOneOut& split, data::HeldOut held_out,
-                                          const RankingOptions& options) {
-  const c10::InferenceMode inference;
-  std::vector<double> found;
-  for (std::int64_t begin = 0; begin < split.users(); begin += options.users_at_once) {
-    const std::int64_t end = std::min(begin + options.users_at_once, split.users());
-    const Histories histories = histories_of(split, held_out, begin, end);
-    const KnownItems known = known_items(histories, options);
-    std::vector<SoftmaxPeak> peaks(static_cast<std::size_t>(end - begin));
-    ScoreBlocks(scorer, histories, split.items(), options.items_at_once)
-        .for_each([&](std::int64_t first, const at::Tensor& given) {
-          const at::Tensor scores = given.to(at::kCPU, at::kFloat).contiguous();
-          const std::int64_t columns = scores.size(1);
-          at::parallel_for(0, end - begin, 4, [&](std::int64_t user, std::int64_t last) {
-            for (; user < last; ++user)
-              peaks[static_cast<std::size_t>(user)].add(
-                  {scores.const_data_ptr<float>() + user * columns, static_cast<std::size_t>(columns)},
-                  known.of(user, first, first + columns), first);
-          });
-        });
-    for (std::size_t i = 0; i < peaks.size(); ++i) {
-      const std::string& user = split.interactions().users[static_cast<std::size_t>(begin) + i];
-      CHECK(peaks[i].sum() != 0, "ranking: user '{}' has seen every item", printable(user, 60));
-      if (!std::isfinite(peaks[i].sum()))
-        throw_run_failed("ranking: the scores of user '{}' are NaN or infinite", printable(user, 60));
-      found.push_back(1 / peaks[i].sum());
-    }
-  }
+ConfidentRanks rank_with_confidence(Scorer& scorer, const data::LeaveOneOut& split, data::HeldOut held_out,
+                                    const RankingOptions& options) {
+  ConfidentRanks found;
+  for_each_user_block(
+      scorer, split, {0, split.users()}, options, [&](std::int64_t user) { return split.history(user, held_out); },
+      [&](std::int64_t begin, std::int64_t users, ScoreBlocks& blocks, const KnownItems& known) {
+        append_ranks(found.ranks, blocks, known, split, held_out, begin, users);
+        for (const double probability : largest_probabilities(blocks, users, known)) {
+          CHECK(probability > 0, "ranking: user '{}' has seen every item",
+                printable(split.interactions().users[found.largest_probability.size()], 60));
+          found.largest_probability.push_back(probability);
+        }
+      });
   return found;
 }
 
 at::Tensor BackboneScorer::represent(std::span<const data::History> histories) {
   const LastStates last = model_.last_states(pack(histories, model_.view(), model_.device()));
   if (precisions_ != nullptr && last.precision.defined()) {
-    const at::Tensor means = last.precision.to(at::kDouble).mean(1).to(at::kCPU).contiguous();
-    if (!means.isfinite().all().item<bool>()) throw_run_failed("ranking: the precision of a user is NaN or infinite");
-    const double* const first = means.const_data_ptr<double>();
-    precisions_->insert(precisions_->end(), first, first + means.numel());
+    const std::size_t before = precisions_->size();
+    append_row_means(*precisions_, last.precision);
+    if (!std::all_of(precisions_->begin() + static_cast<std::ptrdiff_t>(before), precisions_->end(),
+                     [](double mean) { return std::isfinite(mean); }))
+      throw_run_failed("ranking: the precision of a user is NaN or infinite");
   }
   return last.hidden;
 }

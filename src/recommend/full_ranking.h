@@ -57,13 +57,17 @@ struct Recommendations {
 Recommendations recommend_all(Scorer& scorer, const data::LeaveOneOut& split, std::int64_t count,
                               const RankingOptions& options = {});
 
-/// The probability of each user's best item, by the softmax of the scores over all candidates of a ranking: how
-/// confident a model is. The held-out item is a candidate as any other; it is none if the user has seen it before.
-/// @returns [user], in (0, 1]
-/// @throws RunFailed  a score is NaN or infinite (names the user)
+struct ConfidentRanks {
+  std::vector<float> ranks;  ///< [user] as rank_all()
+  /// [user] in (0, 1]: the probability of the best item, by the softmax of the scores over all candidates of the
+  /// ranking. The held-out item is a candidate as any other; it is none if the user has seen it before.
+  std::vector<double> largest_probability;
+};
+/// The ranks, with how confident the model is: one pass over users and scores for both.
+/// @throws RunFailed        a score is NaN or infinite (names the user)
 /// @throws InvalidArgument  a user has seen every item
-std::vector<double> largest_probabilities(Scorer& scorer, const data::LeaveOneOut& split, data::HeldOut held_out,
-                                          const RankingOptions& options = {});
+ConfidentRanks rank_with_confidence(Scorer& scorer, const data::LeaveOneOut& split, data::HeldOut held_out,
+                                    const RankingOptions& options = {});
 
 /// The last position of a model that predicts the next item. Evaluation only.
 class BackboneScorer : public Scorer {

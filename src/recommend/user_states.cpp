@@ -3,6 +3,8 @@
 #include "core/check.h"
 #include "recommend/acting_filter.h"
 
+#include <utility>
+
 namespace gainlens::recommend {
 
 UserStates user_states(Backbone& model, const data::LeaveOneOut& split, data::HeldOut held_out,
@@ -13,11 +15,12 @@ UserStates user_states(Backbone& model, const data::LeaveOneOut& split, data::He
                    .confidence = {},
                    .share = filter.share,
                    .most_precision = filter.host.armed_filter().options.most_precision};
-  BackboneScorer ranking(model), reading(model, &found.precision);
-  const std::vector<float> ranks = rank_all(ranking, split, held_out, options);
-  found.rank.assign(ranks.begin(), ranks.end());
-  found.confidence = largest_probabilities(reading, split, held_out, options);
-  ASSERT(found.precision.size() == ranks.size(), "{} precisions of {} users", found.precision.size(), ranks.size());
+  BackboneScorer scorer(model, &found.precision);
+  ConfidentRanks ranked = rank_with_confidence(scorer, split, held_out, options);
+  found.rank.assign(ranked.ranks.begin(), ranked.ranks.end());
+  found.confidence = std::move(ranked.largest_probability);
+  ASSERT(found.precision.size() == found.rank.size(), "{} precisions of {} users", found.precision.size(),
+         found.rank.size());
   return found;
 }
 

@@ -12,13 +12,13 @@ namespace gainlens::recommend {
 struct UserStates {
   std::vector<double> rank;        ///< [user] as rank_all()
   std::vector<double> precision;   ///< [user] as BackboneScorer gives it
-  std::vector<double> confidence;  ///< [user] as largest_probabilities()
+  std::vector<double> confidence;  ///< [user] as ConfidentRanks::largest_probability
   double share;                    ///< of the filter that is in force: below 1 while it warms up
   double most_precision;           ///< the bound of the precision in each dimension
 };
 
 /// @param where  names the model in messages
-/// @throws InvalidArgument  as acting_filter() and largest_probabilities()
+/// @throws InvalidArgument  as acting_filter() and rank_with_confidence()
 /// @throws RunFailed        a score or a precision is NaN or infinite
 UserStates user_states(Backbone& model, const data::LeaveOneOut& split, data::HeldOut held_out,
                        const std::string& where, const RankingOptions& options = {});

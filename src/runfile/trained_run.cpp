@@ -14,6 +14,15 @@
 
 namespace gainlens::runfile {
 
+std::string arm_of(const std::string& label) {
+  return label.substr(0, label.find('/'));
+}
+
+std::string variant_of(const std::string& label) {
+  const std::size_t slash = label.find('/');
+  return slash == std::string::npos ? std::string() : label.substr(slash + 1);
+}
+
 std::int64_t epochs_of(const TrainedSeed& seed) {
   return seed.curve.empty() ? 0 : std::ssize(seed.curve.begin()->second);
 }

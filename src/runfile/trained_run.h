@@ -46,6 +46,10 @@ struct TrainedRun {
   std::string split() const { return request.at("data").at("split"); }
 };
 
+/// The parts of an entry of TrainedRun::arms: "bft" and "wide" of "bft/wide"; an arm alone has an empty variant.
+std::string arm_of(const std::string& label);
+std::string variant_of(const std::string& label);
+
 /// The name of the curve of the training loss.
 inline constexpr const char* training_loss = "training_loss";
 

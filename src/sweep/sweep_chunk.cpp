@@ -58,7 +58,7 @@ class MeasuredLayers : public hooks::AttentionOp {
 void observe_layers(hooks::Hooks& hooks, const std::vector<std::int64_t>& layers, const std::string& rest,
                     const std::function<void(std::int64_t, const at::Tensor&)>& see) {
   for (const std::int64_t layer : layers) {
-    hooks.observe(hooks::Glob(hooks::block_site(layer, rest).name),
+    hooks.observe(hooks::block_site(layer, rest),
                   [layer, see](const hooks::Site&, const at::Tensor& tensor) { see(layer, tensor); });
   }
 }

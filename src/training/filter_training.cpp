@@ -37,10 +37,6 @@ double mean_of(const at::Tensor& values) {
   return values.detach().to(at::kDouble).mean().item<double>();
 }
 
-hooks::Glob glob_of(std::int64_t layer, std::string_view site) {
-  return hooks::Glob(hooks::block_site(layer, site).name);
-}
-
 Json number_or_null(double value) {
   return std::isnan(value) ? Json(nullptr) : Json(value);
 }
@@ -74,9 +70,10 @@ FilterTraining::FilterTraining(FilterHost& host, std::int64_t refresh_every, con
 void FilterTraining::observe_evaluation() {
   const double most = options().most_precision * (1 - rounding);
   const auto keep = [this](std::int64_t layer, std::string_view site, const char* curve, auto&& values) {
-    evaluation_.observe(glob_of(layer, site), [this, layer, curve, values](const hooks::Site&, const at::Tensor& seen) {
-      seen_[{curve, layer}].add(values(seen));
-    });
+    evaluation_.observe(hooks::block_site(layer, site),
+                        [this, layer, curve, values](const hooks::Site&, const at::Tensor& seen) {
+                          seen_[{curve, layer}].add(values(seen));
+                        });
   };
   const auto itself = [](const at::Tensor& x) { return x; };
   const auto squared = [](const at::Tensor& x) { return x.to(at::kDouble).square(); };
@@ -99,7 +96,7 @@ void FilterTraining::refuse_nan(hooks::Hooks& hooks) const {
   if (!host_.armed_filter().has_gain()) return;
   for (std::int64_t layer = 0; layer < std::ssize(layers_); ++layer) {
     for (const std::string_view site : {bft::precision_site, bft::observation_site}) {
-      hooks.observe(glob_of(layer, site), [layer](const hooks::Site&, const at::Tensor& seen) {
+      hooks.observe(hooks::block_site(layer, site), [layer](const hooks::Site&, const at::Tensor& seen) {
         if (at::isnan(seen).any().item<bool>())
           throw_run_failed("training: a precision is NaN, first in layer {}", layer);
       });
@@ -144,7 +141,7 @@ void FilterTraining::start_initial_precision(const FilterPasses& passes) {
     hooks::Hooks hooks;
     refuse_nan(hooks);
     std::vector<at::Tensor> observed;
-    hooks.observe(glob_of(0, bft::observation_site),
+    hooks.observe(hooks::block_site(0, bft::observation_site),
                   [&](const hooks::Site&, const at::Tensor& seen) { observed.push_back(seen.flatten().clone()); });
     passes.batch(hooks);
     started_from_ = median_of(at::cat(observed));
@@ -166,9 +163,9 @@ void FilterTraining::estimate_items(const FilterPasses& passes) {
   const auto rows = [](const at::Tensor& x) { return x.flatten(0, 1).flatten(1); };
   hooks::Hooks hooks;
   refuse_nan(hooks);
-  hooks.observe(glob_of(0, "attn.hook_z"),
+  hooks.observe(hooks::block_site(0, "attn.hook_z"),
                 [&](const hooks::Site&, const at::Tensor& seen) { innovations.push_back(rows(seen).clone()); });
-  hooks.observe(glob_of(0, bft::observation_site),
+  hooks.observe(hooks::block_site(0, bft::observation_site),
                 [&](const hooks::Site&, const at::Tensor& seen) { observed.push_back(rows(seen).clone()); });
   const std::vector<at::Tensor> ids = passes.all(hooks);
   at::Tensor innovation = at::cat(innovations);

@@ -1,6 +1,7 @@
 // request.json of a training that is broken, or that a newer version made: every command that reads the run says so.
 #include "support/file_bytes.h"
 #include "support/program.h"
+#include "support/refused_call.h"
 #include "support/shared_data.h"
 #include "support/text_file.h"
 
@@ -21,12 +22,6 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using Json = nlohmann::json;
-
-void expect_refused(const ProgramResult& result, const std::string& reason) {
-  EXPECT_EQ(result.exit_code, 2) << result.out;
-  EXPECT_THAT(result.error, AllOf(StartsWith("gainlens: error: "), HasSubstr(reason)));
-  EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
-}
 
 class BrokenRequest : public ::testing::Test {
  protected:
@@ -58,11 +53,11 @@ TEST_F(BrokenRequest, IsNamedByEveryReader) {
     for (const char* command : {"check", "inspect", "report", "compare"}) {
       SCOPED_TRACE(command);
       const ProgramResult result = run_gainlens({command, run_});
-      expect_refused(result, file_ + ": ");
+      expect_refusal_line(result, file_ + ": ");
       EXPECT_THAT(result.error, HasSubstr("put it back, or give run.h5 in its place"));
     }
-    expect_refused(run_gainlens({"check", run_ + "/plain/seed-0"}), file_ + ": ");
-    if (content.find("backbone") == std::string::npos) expect_refused(run_gainlens(train_), file_ + ": ");
+    expect_refusal_line(run_gainlens({"check", run_ + "/plain/seed-0"}), file_ + ": ");
+    if (content.find("backbone") == std::string::npos) expect_refusal_line(run_gainlens(train_), file_ + ": ");
     EXPECT_EQ(run_gainlens({"inspect", run_ + "/run.h5"}).exit_code, 0);
   }
 }
@@ -81,7 +76,7 @@ TEST_F(BrokenRequest, OfANewerVersionIsRefusedByEveryCommand) {
                                                train_}) {
       SCOPED_TRACE(command[0]);
       const ProgramResult result = run_gainlens(command);
-      expect_refused(result, newer + words);
+      expect_refusal_line(result, newer + words);
       EXPECT_THAT(result.error, EndsWith(words + "\n"));
     }
   };
@@ -98,7 +93,7 @@ TEST_F(BrokenRequest, OfANewerVersionIsRefusedByEveryCommand) {
   changed = request();
   changed["variants"] = {{"wide", {{"new_option", 1}}}};
   write_file(file_, changed.dump());
-  expect_refused(run_gainlens({"inspect", run_}), newer + "unknown keys: /variants/wide/new_option");
+  expect_refusal_line(run_gainlens({"inspect", run_}), newer + "unknown keys: /variants/wide/new_option");
   write_file(file_, request_);
   EXPECT_EQ(run_gainlens({"inspect", run_}).exit_code, 0);
 }
@@ -107,13 +102,14 @@ TEST_F(BrokenRequest, ACheckpointWhereARunIsNeededNamesItsRun) {
   const std::string checkpoint = run_ + "/plain/seed-0", copy = folder_.path() / "copy";
   const std::string run = std::filesystem::canonical(run_).string();
   for (const char* command : {"report", "compare"})
-    expect_refused(
+    expect_refusal_line(
         run_gainlens({command, checkpoint}),
         checkpoint + ": is the checkpoint of a recommender; give the run folder " + run + " to gainlens report");
   std::filesystem::create_directory(copy);
   std::filesystem::copy_file(checkpoint + "/config.json", copy + "/config.json");
   for (const char* command : {"report", "compare", "check"})
-    expect_refused(run_gainlens({command, copy}), "give the run folder in which gainlens train recommend wrote it");
+    expect_refusal_line(run_gainlens({command, copy}),
+                        "give the run folder in which gainlens train recommend wrote it");
 }
 
 TEST(LanguageRequest, IsNamedByCheck) {
@@ -122,11 +118,11 @@ TEST(LanguageRequest, IsNamedByCheck) {
   std::filesystem::create_directories(model + "/training");
   for (const std::string content : {"", "{", "{\"kind\": \"train language-model\"}"}) {
     write_file(file, content);
-    expect_refused(run_gainlens({"check", model}), file + ": ");
+    expect_refusal_line(run_gainlens({"check", model}), file + ": ");
   }
   write_file(file, R"({"kind": "train language-model", "version": 2, "newer": 1, "filter": {"new_option": 1}})");
-  expect_refused(run_gainlens({"check", model}),
-                 file + ": made by a newer version of gainlens; unknown keys: /newer, /filter/new_option");
+  expect_refusal_line(run_gainlens({"check", model}),
+                      file + ": made by a newer version of gainlens; unknown keys: /newer, /filter/new_option");
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 #include "support/file_bytes.h"
 #include "support/program.h"
+#include "support/refused_call.h"
 #include "support/shared_data.h"
 #include "support/text_file.h"
+#include "support/tiny_training.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,10 +37,8 @@ std::string interactions() {
 class ErrorByPrecision : public ::testing::Test {
  protected:
   void train(const std::string& out, const std::vector<std::string>& more) const {
-    std::vector<std::string> words = {"train",    "recommend", "--data",    data_, "--out",         out,
-                                      "--epochs", "2",         "--width",   "8",   "--inner-width", "16",
-                                      "--batch",  "16",        "--threads", "1",   "--quiet"};
-    words.insert(words.end(), more.begin(), more.end());
+    std::vector<std::string> words = tiny_training(data_, out, 2, more);
+    words.emplace_back("--quiet");
     const ProgramResult result = run_gainlens(words);
     ASSERT_EQ(result.exit_code, 0) << result.error;
   }
@@ -46,12 +46,6 @@ class ErrorByPrecision : public ::testing::Test {
     std::vector<std::string> words = {"error-by-precision", run, "--quiet", "--data", data_};
     words.insert(words.end(), more.begin(), more.end());
     return run_gainlens(words);
-  }
-  static void expect_refused(const ProgramResult& result, const std::string& reason) {
-    EXPECT_EQ(result.exit_code, 2);
-    EXPECT_EQ(result.out, "");
-    EXPECT_THAT(result.error, AllOf(StartsWith("gainlens: error: "), HasSubstr(reason)));
-    EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
   }
 
   TemporaryFolder folder_;

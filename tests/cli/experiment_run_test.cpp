@@ -3,6 +3,7 @@
 #include "runfile/made_recommend_run.h"
 #include "runfile/run_proof.h"
 #include "support/program.h"
+#include "support/refused_call.h"
 #include "support/shared_data.h"
 
 #include <gmock/gmock.h>
@@ -29,11 +30,7 @@ class ExperimentRunCommands : public ::testing::Test {
   }
 
   void expect_refused(std::vector<std::string> arguments, const std::string& reason) const {
-    const ProgramResult result = run_gainlens(arguments);
-    EXPECT_EQ(result.exit_code, 2) << result.out;
-    EXPECT_THAT(result.error, AllOf(StartsWith("gainlens: error: "), HasSubstr(reason)));
-    EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
-    EXPECT_EQ(result.out, "");
+    testing::expect_refused(run_gainlens(arguments), reason);
   }
 
   TemporaryFolder folder_;

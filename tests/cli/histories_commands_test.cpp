@@ -1,6 +1,7 @@
 // make-histories and gain-by: data whose conditions are known, and what arms gain under each of them.
 #include "support/file_bytes.h"
 #include "support/program.h"
+#include "support/refused_call.h"
 #include "support/shared_data.h"
 #include "support/text_file.h"
 
@@ -29,12 +30,6 @@ class HistoriesCommands : public ::testing::Test {
     return run_gainlens(words);
   }
   std::string file(const std::string& name) const { return folder_.path() / name; }
-  static void expect_refused(const ProgramResult& result, const std::string& reason) {
-    EXPECT_EQ(result.exit_code, 2);
-    EXPECT_EQ(result.out, "");
-    EXPECT_THAT(result.error, AllOf(StartsWith("gainlens: error: "), HasSubstr(reason)));
-    EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
-  }
 
   TemporaryFolder folder_;
   std::string data_ = write_file(folder_.path() / "items.txt", "x 1 2 3 4 5 6\ny 6 5 4\nz 1 7 2 8 3\n");

@@ -1,5 +1,6 @@
 // `gainlens inspect` on a data set.
 #include "support/program.h"
+#include "support/refused_call.h"
 #include "support/shared_data.h"
 #include "support/text_file.h"
 
@@ -26,11 +27,6 @@ class InspectData : public ::testing::Test {
     std::vector<std::string> words = {"inspect", write_file(folder_.path() / "data.txt", content)};
     words.insert(words.end(), more.begin(), more.end());
     return run_gainlens(words);
-  }
-  void expect_refused(const ProgramResult& result, const std::string& reason) {
-    EXPECT_EQ(result.exit_code, 2);
-    EXPECT_THAT(result.error, AllOf(StartsWith("gainlens: error: "), HasSubstr(reason)));
-    EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
   }
   TemporaryFolder folder_;
 };
@@ -104,24 +100,24 @@ TEST_F(InspectData, TiesChangeTheChecksum) {
 
 TEST_F(InspectData, WhatCannotBeUsedIsNamed) {
   const auto malformed = inspect("a::1::5::1\na::2\nb\n");
-  expect_refused(malformed,
-                 "data.txt: line 2 has 2 fields: 'a::2' (1 other line is malformed); each line is user::item");
+  expect_refusal_line(malformed,
+                      "data.txt: line 2 has 2 fields: 'a::2' (1 other line is malformed); each line is user::item");
   EXPECT_THAT(malformed.out, HasSubstr("usable             no: "));
   const Json json = Json::parse(inspect("a::1\n", {"--json"}).out);
   EXPECT_EQ(json.at("usable"), false);
   EXPECT_THAT(json.at("reason").get<std::string>(), HasSubstr("line 1 has 2 fields"));
-  expect_refused(inspect("Some notes.\n"),
-                 "the first line 'Some notes.' is not that of a data set; give RecBole's .inter");
-  expect_refused(inspect("1 2 3\n"), "each of its 1 users has fewer than 3 interactions");
-  expect_refused(inspect(""), "data.txt: empty; give a data set");
+  expect_refusal_line(inspect("Some notes.\n"),
+                      "the first line 'Some notes.' is not that of a data set; give RecBole's .inter");
+  expect_refusal_line(inspect("1 2 3\n"), "each of its 1 users has fewer than 3 interactions");
+  expect_refusal_line(inspect(""), "data.txt: empty; give a data set");
 }
 
 TEST_F(InspectData, MisspeltOptionsAreNoFaultOfTheData) {
   const auto ties = inspect(five_users, {"--ties", "itme"});
-  expect_refused(ties, "--ties: 'itme'; must be file, item or random:SEED; did you mean 'item'?");
+  expect_refusal_line(ties, "--ties: 'itme'; must be file, item or random:SEED; did you mean 'item'?");
   EXPECT_THAT(ties.out, IsEmpty());
   const auto count = inspect(five_users, {"--min-item-count", "-1"});
-  expect_refused(count, "--min-item-count: -1; must be at least 0");
+  expect_refusal_line(count, "--min-item-count: -1; must be at least 0");
   EXPECT_THAT(count.out, IsEmpty());
 }
 

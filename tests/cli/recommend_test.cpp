@@ -1,8 +1,10 @@
 // `gainlens train recommend` and `gainlens evaluate recommend`.
 #include "support/file_bytes.h"
 #include "support/program.h"
+#include "support/refused_call.h"
 #include "support/shared_data.h"
 #include "support/text_file.h"
+#include "support/tiny_training.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -51,16 +53,7 @@ std::vector<std::string> documented_arms() {
 class Recommend : public ::testing::Test {
  protected:
   std::vector<std::string> training(const std::string& out, const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> words = {"train",    "recommend", "--data",    data_, "--out",         out,
-                                      "--epochs", "4",         "--width",   "8",   "--inner-width", "16",
-                                      "--batch",  "16",        "--threads", "1"};
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
-  }
-  static void expect_refused(const ProgramResult& result, const std::string& reason) {
-    EXPECT_EQ(result.exit_code, 2);
-    EXPECT_THAT(result.error, AllOf(StartsWith("gainlens: error: "), HasSubstr(reason)));
-    EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
+    return tiny_training(data_, out, 4, more);
   }
 
   TemporaryFolder folder_;
@@ -93,16 +86,17 @@ TEST_F(Recommend, ATrainedCheckpointIsEvaluatedInspectedAndHooked) {
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 1 + 3 * 40);
 
   EXPECT_THAT(run_gainlens({"inspect", checkpoint}).out, AllOf(HasSubstr("recommender"), HasSubstr("usable")));
-  expect_refused(run_gainlens({"sweep", checkpoint, "--text", checkpoint + "/config.json", "--out", checkpoint + "-s"}),
-                 checkpoint + ": is a recommender; a sweep needs a language model");
+  expect_refusal_line(
+      run_gainlens({"sweep", checkpoint, "--text", checkpoint + "/config.json", "--out", checkpoint + "-s"}),
+      checkpoint + ": is a recommender; a sweep needs a language model");
   EXPECT_THAT(run_gainlens({"hooks", checkpoint}).out, HasSubstr("blocks.1.attn.hook_z"));
   const std::string items = write_file(folder_.path() / "items.json", "[3, 4, 5]"),
                     out = folder_.path() / "c.safetensors";
   const ProgramResult captured =
       run_gainlens({"capture", checkpoint, "--tokens", items, "--hooks", "blocks.*.attn.hook_pattern", "--out", out});
   EXPECT_THAT(captured.out, HasSubstr("blocks.1.attn.hook_pattern               [1, 2, 3, 3]")) << captured.error;
-  expect_refused(run_gainlens({"capture", checkpoint, "--text", items, "--hooks", "*", "--out", out + "2"}),
-                 "is a recommender; give its items as --tokens");
+  expect_refusal_line(run_gainlens({"capture", checkpoint, "--text", items, "--hooks", "*", "--out", out + "2"}),
+                      "is a recommender; give its items as --tokens");
 }
 
 TEST_F(Recommend, BestItemsAreCountedAndNoIdIsAFormula) {
@@ -143,14 +137,14 @@ TEST_F(Recommend, ThePaperStandsWhereItIsNamedOrTheDataHaveItsSize) {
   EXPECT_TRUE(paper_rows(named.out));
   EXPECT_THAT(named.out, HasSubstr("0.0872 (0.0016)"));
   EXPECT_FALSE(paper_rows(run_gainlens({"compare", run_, "--paper", "none"}).out));
-  expect_refused(run_gainlens({"compare", run_, "--paper", "tosy"}), "did you mean 'Toys'");
-  expect_refused(run_gainlens({"compare", run_, "--paper", "toys,beauty"}),
-                 "--paper: 2 names for 1 data set (my-games-2024); give one name for each");
+  expect_refusal_line(run_gainlens({"compare", run_, "--paper", "tosy"}), "did you mean 'Toys'");
+  expect_refusal_line(run_gainlens({"compare", run_, "--paper", "toys,beauty"}),
+                      "--paper: 2 names for 1 data set (my-games-2024); give one name for each");
   ASSERT_EQ(run_gainlens({"report", run_, "--paper", "Toys"}).exit_code, 0);
   EXPECT_THAT(bytes_of(run_ + "/report/report.html"), HasSubstr("for Toys, which --paper names"));
   ASSERT_EQ(run_gainlens({"report", run_}).exit_code, 0);
   EXPECT_THAT(bytes_of(run_ + "/report/report.html"), Not(HasSubstr("which --paper names")));
-  expect_refused(run_gainlens({"report", run_, "--paper", "x"}), "must be one of ML-1M");
+  expect_refusal_line(run_gainlens({"report", run_, "--paper", "x"}), "must be one of ML-1M");
 }
 
 TEST_F(Recommend, TheTimeLeftIsThatOfTrainings) {
@@ -211,31 +205,32 @@ TEST_F(Recommend, EveryArmGoesThroughEveryCommand) {
 }
 
 TEST_F(Recommend, ContradictionsOfAFilterAreRefused) {
-  expect_refused(run_gainlens(training(run_, {"--arm", "bft", "--estimator", "sandwich", "--initial-precision", "em"})),
-                 "needs a variance with a likelihood");
-  expect_refused(run_gainlens(training(
-                     run_, {"--arm", "bft", "--norm", "post", "--jacobian", "exact", "--norm-jacobian", "true"})),
-                 "the MLP reads the stream itself");
-  expect_refused(run_gainlens(training(run_, {"--arm", "bft", "--gain-place", "after"})),
-                 "--gain-place: has no effect, because 'output_projection' is false");
-  expect_refused(run_gainlens(training(run_, {"--arm", "bft", "--embedding-deviation", "0"})), "must be above 0");
-  expect_refused(run_gainlens(training(run_, {"--arm", "bft", "--estimator", "remel"})), "did you mean 'reml'");
-  expect_refused(run_gainlens(training(run_, {"--arm", "bfd"})), "did you mean 'bft'");
-  expect_refused(run_gainlens(training(run_, {"--arm", "bft", "--no-jacobian", "--norm-jacobian", "true"})),
-                 "needs 'jacobian' exact");
-  expect_refused(run_gainlens(training(run_, {"--arm", "bft", "--predict", "decay", "--most-process-noise", "1"})),
-                 "--most-process-noise: has no effect, because 'predict' is \"decay\"");
-  expect_refused(run_gainlens(training(run_, {"--arm", "bft", "--no-jacobian", "--jacobian-rank", "8"})),
-                 "--jacobian-rank: has no effect, because 'jacobian' is \"none\"");
-  expect_refused(run_gainlens(training(run_, {"--arm", "plain", "--kriging", "per_dimension"})),
-                 "--kriging: is an option of the filter; give --arm bft too");
-  expect_refused(run_gainlens(training(run_, {"--arm", "plain,gate", "--kriging", "per_dimension"})),
-                 "--kriging: has no effect, because arm gate does not read it");
-  expect_refused(run_gainlens(training(run_, {"--no-jacobian"})), "--no-jacobian: is an option of the filter");
-  expect_refused(run_gainlens(training(run_, {"--arm", "plain,bft", "--variant", "k:kriging=per_dimension"})),
-                 "--variant k: arm plain would have the numbers that it has without it");
-  expect_refused(run_gainlens(training(run_, {"--arm", "markov", "--variant", "wide:width=16"})),
-                 "--variant wide: arm markov would have the numbers that it has without it");
+  expect_refusal_line(
+      run_gainlens(training(run_, {"--arm", "bft", "--estimator", "sandwich", "--initial-precision", "em"})),
+      "needs a variance with a likelihood");
+  expect_refusal_line(run_gainlens(training(
+                          run_, {"--arm", "bft", "--norm", "post", "--jacobian", "exact", "--norm-jacobian", "true"})),
+                      "the MLP reads the stream itself");
+  expect_refusal_line(run_gainlens(training(run_, {"--arm", "bft", "--gain-place", "after"})),
+                      "--gain-place: has no effect, because 'output_projection' is false");
+  expect_refusal_line(run_gainlens(training(run_, {"--arm", "bft", "--embedding-deviation", "0"})), "must be above 0");
+  expect_refusal_line(run_gainlens(training(run_, {"--arm", "bft", "--estimator", "remel"})), "did you mean 'reml'");
+  expect_refusal_line(run_gainlens(training(run_, {"--arm", "bfd"})), "did you mean 'bft'");
+  expect_refusal_line(run_gainlens(training(run_, {"--arm", "bft", "--no-jacobian", "--norm-jacobian", "true"})),
+                      "needs 'jacobian' exact");
+  expect_refusal_line(run_gainlens(training(run_, {"--arm", "bft", "--predict", "decay", "--most-process-noise", "1"})),
+                      "--most-process-noise: has no effect, because 'predict' is \"decay\"");
+  expect_refusal_line(run_gainlens(training(run_, {"--arm", "bft", "--no-jacobian", "--jacobian-rank", "8"})),
+                      "--jacobian-rank: has no effect, because 'jacobian' is \"none\"");
+  expect_refusal_line(run_gainlens(training(run_, {"--arm", "plain", "--kriging", "per_dimension"})),
+                      "--kriging: is an option of the filter; give --arm bft too");
+  expect_refusal_line(run_gainlens(training(run_, {"--arm", "plain,gate", "--kriging", "per_dimension"})),
+                      "--kriging: has no effect, because arm gate does not read it");
+  expect_refusal_line(run_gainlens(training(run_, {"--no-jacobian"})), "--no-jacobian: is an option of the filter");
+  expect_refusal_line(run_gainlens(training(run_, {"--arm", "plain,bft", "--variant", "k:kriging=per_dimension"})),
+                      "--variant k: arm plain would have the numbers that it has without it");
+  expect_refusal_line(run_gainlens(training(run_, {"--arm", "markov", "--variant", "wide:width=16"})),
+                      "--variant wide: arm markov would have the numbers that it has without it");
   // Nothing is predicted after the last layer.
   for (const std::vector<std::string>& idle : std::vector<std::vector<std::string>>{{"--jacobian", "exact"},
                                                                                     {"--no-jacobian"},
@@ -246,7 +241,7 @@ TEST_F(Recommend, ContradictionsOfAFilterAreRefused) {
                                                                                     {"--process-noise-start", "-2"}}) {
     std::vector<std::string> words = {"--arm", "bft", "--layers", "1"};
     words.insert(words.end(), idle.begin(), idle.end());
-    expect_refused(run_gainlens(training(run_, words)), idle[0] + ": has no effect, because 'layers' is 1");
+    expect_refusal_line(run_gainlens(training(run_, words)), idle[0] + ": has no effect, because 'layers' is 1");
   }
   EXPECT_FALSE(std::filesystem::exists(run_));
 }
@@ -259,7 +254,8 @@ TEST_F(Recommend, ASecondCallFindsItDone) {
   EXPECT_THAT(again.out, HasSubstr("markov, mean (standard deviation) over 1 seed on the test items:\n  hr@5 "));
   EXPECT_THAT(again.out, ::testing::Not(HasSubstr("(0.0000)")));  // one seed has no deviation
   EXPECT_TRUE(bytes_of(run_ + "/plain/seed-0/result.safetensors") == before);
-  expect_refused(run_gainlens(training(run_, {"--dropout", "0.3"})), "/training/dropout is 0.5 in the stored request");
+  expect_refusal_line(run_gainlens(training(run_, {"--dropout", "0.3"})),
+                      "/training/dropout is 0.5 in the stored request");
 }
 
 TEST_F(Recommend, OptionsGoBeforeTheConfigFile) {
@@ -279,9 +275,9 @@ TEST_F(Recommend, ADamagedRunFileIsNamedAndWrittenAgain) {
   damaged[damaged.size() / 2] ^= 1;
   write_file(file, damaged);
   for (const char* command : {"compare", "report"})
-    expect_refused(run_gainlens({command, run_}), "run.h5: its sha256 is");
+    expect_refusal_line(run_gainlens({command, run_}), "run.h5: its sha256 is");
   EXPECT_EQ(run_gainlens({"inspect", run_}).exit_code, 2);
-  expect_refused(run_gainlens({"audit", run_}), "is a recommender run");
+  expect_refusal_line(run_gainlens({"audit", run_}), "is a recommender run");
   ASSERT_EQ(run_gainlens(words).exit_code, 0);
   EXPECT_EQ(bytes_of(file), whole);
   EXPECT_EQ(run_gainlens({"compare", run_}).exit_code, 0);
@@ -313,7 +309,7 @@ TEST_F(Recommend, DamagedFilesOfAFinishedTrainingAreNamedByEveryCommand) {
       for (const auto& reader : readers) {
         SCOPED_TRACE(reader[0]);
         const ProgramResult result = run_gainlens(reader);
-        expect_refused(result, file);
+        expect_refusal_line(result, file);
         EXPECT_THAT(result.error, HasSubstr("delete "));
       }
       for (const std::string& inspected : {run_, seed}) {
@@ -360,10 +356,10 @@ TEST_F(Recommend, ACheckpointKnowsItsSplit) {
   EXPECT_EQ(same.error, "");
   EXPECT_EQ(Json::parse(same.out).at("split"), "same");
   EXPECT_EQ(Json::parse(same.out).at("checksums"), "equal");
-  expect_refused(with({}),
-                 "is split otherwise than the data that " + checkpoint +
-                     " was trained on, so test items may have been "
-                     "trained on; the training had --ties random:1 --min-item-count 0: give the same file and options");
+  expect_refusal_line(
+      with({}), "is split otherwise than the data that " + checkpoint +
+                    " was trained on, so test items may have been "
+                    "trained on; the training had --ties random:1 --min-item-count 0: give the same file and options");
   const ProgramResult other = with({"--other-split"});
   EXPECT_EQ(other.exit_code, 0);
   EXPECT_THAT(other.error, StartsWith("gainlens: warning: " + data_ + ": is split otherwise"));
@@ -394,7 +390,7 @@ TEST_F(Recommend, MoreEpochsAndAMovedDataFileContinueARun) {
   EXPECT_THAT(run_gainlens({"compare", run_}).out, HasSubstr("markov against plain on ring"));
   EXPECT_EQ(run_gainlens({"report", run_}).exit_code, 0);
   EXPECT_EQ(Json::parse(bytes_of(run_ + "/report/summary.json")).at("run").at("training").at("epochs"), 7);
-  expect_refused(run_gainlens(training(run_)), "/training/epochs is 7 in the stored request and 4 in this one");
+  expect_refusal_line(run_gainlens(training(run_)), "/training/epochs is 7 in the stored request and 4 in this one");
 }
 
 TEST_F(Recommend, SeedsOfTheWholeRangeGoThroughEveryCommand) {
@@ -431,20 +427,20 @@ TEST_F(Recommend, NothingIsWrittenAmongCheckpoints) {
   ASSERT_EQ(run_gainlens(training(run_, {"--arm", "plain,markov", "--seeds", "2"})).exit_code, 0);
   const std::string among = "lies among the checkpoints of the run " + run_;
   for (const char* place : {"/plain", "/plain/seed-0", "/plain/new", "/markov/seed-1/new"}) {
-    expect_refused(run_gainlens({"report", run_, "--out", run_ + place}), among);
-    expect_refused(run_gainlens({"compare", run_, "--out", run_ + place}), among);
-    expect_refused(run_gainlens(training(run_ + place)), among);
+    expect_refusal_line(run_gainlens({"report", run_, "--out", run_ + place}), among);
+    expect_refusal_line(run_gainlens({"compare", run_, "--out", run_ + place}), among);
+    expect_refusal_line(run_gainlens(training(run_ + place)), among);
   }
-  expect_refused(run_gainlens({"evaluate", "recommend", "--checkpoint", run_ + "/plain/seed-0", "--data", data_,
-                               "--top-k", "3", "--out", run_ + "/plain/seed-0/model.safetensors"}),
-                 among);
-  expect_refused(run_gainlens({"evaluate", "recommend", "--checkpoint", run_ + "/plain/seed-0", "--data", data_,
-                               "--top-k", "3", "--out", run_ + "/run.h5"}),
-                 "is the folder of a run");
+  expect_refusal_line(run_gainlens({"evaluate", "recommend", "--checkpoint", run_ + "/plain/seed-0", "--data", data_,
+                                    "--top-k", "3", "--out", run_ + "/plain/seed-0/model.safetensors"}),
+                      among);
+  expect_refusal_line(run_gainlens({"evaluate", "recommend", "--checkpoint", run_ + "/plain/seed-0", "--data", data_,
+                                    "--top-k", "3", "--out", run_ + "/run.h5"}),
+                      "is the folder of a run");
   const std::string other = folder_.path() / "other";
   std::filesystem::create_directory(other);
   write_file(other + "/thesis.txt", "precious");
-  expect_refused(run_gainlens(training(other)), "is not empty and not a run (it holds 'thesis.txt'");
+  expect_refusal_line(run_gainlens(training(other)), "is not empty and not a run (it holds 'thesis.txt'");
 }
 
 TEST_F(Recommend, SettingsNeedToFitEachOtherOnlyWhenAllAreKnown) {
@@ -459,7 +455,7 @@ TEST_F(Recommend, SettingsNeedToFitEachOtherOnlyWhenAllAreKnown) {
 TEST_F(Recommend, WrongRequestsAreOneLine) {
   const auto refused = [&](const std::vector<std::string>& more, const std::string& reason) {
     SCOPED_TRACE(reason);
-    expect_refused(run_gainlens(training(run_, more)), reason);
+    expect_refusal_line(run_gainlens(training(run_, more)), reason);
     EXPECT_FALSE(std::filesystem::exists(run_));
   };
   refused({"--arm", "plian"}, "did you mean 'plain'");
@@ -493,7 +489,7 @@ TEST_F(Recommend, WrongEvaluationsAreOneLine) {
     SCOPED_TRACE(reason);
     std::vector<std::string> words = {"evaluate", "recommend"};
     words.insert(words.end(), more.begin(), more.end());
-    expect_refused(run_gainlens(words), reason);
+    expect_refusal_line(run_gainlens(words), reason);
   };
   refused({"--checkpoint", checkpoint, "--data", data_, "--top-k", "3"}, "--top-k and --out belong together");
   refused({"--checkpoint", checkpoint, "--data", data_, "--top-k", "13", "--out", "x"}, "--top-k: 13");
@@ -507,22 +503,22 @@ TEST_F(Recommend, WrongEvaluationsAreOneLine) {
   refused({"--checkpoint", folder_.path() / "none", "--data", data_}, "no such file or folder");
   const std::string hint = run_ + ": is a recommender run; give the folder of one of its trainings, " + checkpoint;
   refused({"--checkpoint", run_, "--data", data_}, hint);
-  expect_refused(run_gainlens({"hooks", run_}), hint);
-  expect_refused(run_gainlens({"capture", run_, "--tokens", data_, "--hooks", "*", "--out", "x"}), hint);
+  expect_refusal_line(run_gainlens({"hooks", run_}), hint);
+  expect_refusal_line(run_gainlens({"capture", run_, "--tokens", data_, "--hooks", "*", "--out", "x"}), hint);
 }
 
 TEST_F(Recommend, ABackboneThatIsNotKnownIsNamed) {
-  expect_refused(run_gainlens(training(run_, {"--backbone", "sasrek"})), "--backbone: 'sasrek'; must be sasrec");
+  expect_refusal_line(run_gainlens(training(run_, {"--backbone", "sasrek"})), "--backbone: 'sasrek'; must be sasrec");
   ASSERT_EQ(run_gainlens(training(run_, {"--quiet"})).exit_code, 0);
   const std::string checkpoint = run_ + "/plain/seed-0";
-  expect_refused(run_gainlens({"evaluate", "language-model", checkpoint, "--text", data_}),
-                 "is a recommender; use gainlens evaluate recommend");
+  expect_refusal_line(run_gainlens({"evaluate", "language-model", checkpoint, "--text", data_}),
+                      "is a recommender; use gainlens evaluate recommend");
   Json config = Json::parse(bytes_of(checkpoint + "/config.json"));
   config["model_type"] = "gainlens-hstu";
   write_file(checkpoint + "/config.json", config.dump());
   const std::string reason = "the backbone in 'model_type': 'hstu'; must be sasrec";
-  expect_refused(run_gainlens({"hooks", checkpoint}), reason);
-  expect_refused(run_gainlens({"evaluate", "recommend", "--checkpoint", checkpoint, "--data", data_}), reason);
+  expect_refusal_line(run_gainlens({"hooks", checkpoint}), reason);
+  expect_refusal_line(run_gainlens({"evaluate", "recommend", "--checkpoint", checkpoint, "--data", data_}), reason);
 }
 
 TEST_F(Recommend, ArmsAreComparedBySeed) {
@@ -545,7 +541,7 @@ TEST_F(Recommend, ArmsAreComparedBySeed) {
               AllOf(HasSubstr("recommender run"), HasSubstr("6 of 6 trainings"), HasSubstr("plain, popularity, markov"),
                     HasSubstr("0, 1"), HasSubstr("ndcg@10"), HasSubstr("split checksum")));
   for (const char* command : {"sinks", "sink-vs-k", "audit"})
-    expect_refused(run_gainlens({command, run_}), "is a recommender run; gainlens report and compare read it");
+    expect_refusal_line(run_gainlens({command, run_}), "is a recommender run; gainlens report and compare read it");
 }
 
 TEST_F(Recommend, ARunIsReportedAsAPage) {
@@ -577,15 +573,15 @@ TEST_F(Recommend, ReportsThatCannotBeMadeAreOneLine) {
   const std::string other = folder_.path() / "other", sweep = folder_.path() / "none";
   ASSERT_EQ(run_gainlens(training(run_, {"--arm", "markov"})).exit_code, 0);
   ASSERT_EQ(run_gainlens(training(other, {"--arm", "markov"})).exit_code, 0);
-  expect_refused(run_gainlens({"report", run_, other, "--out", folder_.path() / "o"}),
-                 "are recommender runs; compare them: gainlens compare " + run_ + " " + other + " --out FOLDER");
-  expect_refused(run_gainlens({"report", sweep, run_, "--out", folder_.path() / "o"}),
-                 run_ + " is a recommender run, and " + sweep + " is not; give one recommender run alone");
-  expect_refused(run_gainlens({"report", run_, "--at", "4k"}), "--at: is for sweeps, and " + run_);
-  expect_refused(run_gainlens({"report", run_, "--theory-margin", "0.5"}), "--theory-margin: is for sweeps");
-  expect_refused(run_gainlens({"report", run_, "--out", run_}), "is the folder of a run");
+  expect_refusal_line(run_gainlens({"report", run_, other, "--out", folder_.path() / "o"}),
+                      "are recommender runs; compare them: gainlens compare " + run_ + " " + other + " --out FOLDER");
+  expect_refusal_line(run_gainlens({"report", sweep, run_, "--out", folder_.path() / "o"}),
+                      run_ + " is a recommender run, and " + sweep + " is not; give one recommender run alone");
+  expect_refusal_line(run_gainlens({"report", run_, "--at", "4k"}), "--at: is for sweeps, and " + run_);
+  expect_refusal_line(run_gainlens({"report", run_, "--theory-margin", "0.5"}), "--theory-margin: is for sweeps");
+  expect_refusal_line(run_gainlens({"report", run_, "--out", run_}), "is the folder of a run");
   std::filesystem::remove(other + "/run.h5");
-  expect_refused(run_gainlens({"report", other}), "has no run.h5: the training has not finished");
+  expect_refusal_line(run_gainlens({"report", other}), "has no run.h5: the training has not finished");
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "o"));
   EXPECT_FALSE(std::filesystem::exists(run_ + "/report"));
 }
@@ -600,23 +596,23 @@ TEST_F(Recommend, AComparisonIsWrittenAsAPage) {
   EXPECT_THAT(bytes_of(out + "/report.html"), HasSubstr("markov against popularity on ring"));
   for (const char* file : {"/summary.json", "/tables/comparison.csv", "/tables/gains.tex", "/tables/strata-items.tex"})
     EXPECT_TRUE(std::filesystem::exists(out + file)) << file;
-  expect_refused(run_gainlens({"compare", run_, "--out", run_}), "is the folder of a run");
+  expect_refusal_line(run_gainlens({"compare", run_, "--out", run_}), "is the folder of a run");
 }
 
 TEST_F(Recommend, RunsThatDoNotFitEachOtherAreNotCompared) {
   const std::string other = folder_.path() / "other", longer = folder_.path() / "longer";
   ASSERT_EQ(run_gainlens(training(run_, {"--seeds", "2", "--arm", "markov"})).exit_code, 0);
   ASSERT_EQ(run_gainlens(training(other, {"--seeds", "2", "--seed", "7", "--arm", "markov"})).exit_code, 0);
-  expect_refused(run_gainlens({"compare", run_}), "one arm alone (markov)");
-  expect_refused(run_gainlens({"compare", run_ + ":plain", other}), "has no arm 'plain', but markov");
+  expect_refusal_line(run_gainlens({"compare", run_}), "one arm alone (markov)");
+  expect_refusal_line(run_gainlens({"compare", run_ + ":plain", other}), "has no arm 'plain', but markov");
   const ProgramResult seeds = run_gainlens({"compare", run_ + ":markov", other + ":markov"});
-  expect_refused(seeds, "have the finished seeds 0, 1 and 7, 8; arms are paired by seed");
+  expect_refusal_line(seeds, "have the finished seeds 0, 1 and 7, 8; arms are paired by seed");
   EXPECT_EQ(run_gainlens({"compare", run_ + ":markov", other + ":markov", "--by-position"}).exit_code, 0);
   data_ = write_file(folder_.path() / "longer.txt", ring() + "one 1 2 3 4\n");
   ASSERT_EQ(run_gainlens(training(longer, {"--seeds", "2", "--arm", "markov"})).exit_code, 0);
-  expect_refused(run_gainlens({"compare", run_ + ":markov", longer + ":markov"}), "have different splits");
-  expect_refused(run_gainlens({"compare", run_, other, "--metrics", "hr@11"}), "'hr@11'; must be one of");
-  expect_refused(run_gainlens({"compare", folder_.path() / "none", other}), "no such file");
+  expect_refusal_line(run_gainlens({"compare", run_ + ":markov", longer + ":markov"}), "have different splits");
+  expect_refusal_line(run_gainlens({"compare", run_, other, "--metrics", "hr@11"}), "'hr@11'; must be one of");
+  expect_refusal_line(run_gainlens({"compare", folder_.path() / "none", other}), "no such file");
 }
 
 }  // namespace

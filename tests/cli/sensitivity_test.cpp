@@ -1,8 +1,10 @@
 // `gainlens train recommend --grid` and `gainlens sensitivity`.
 #include "support/file_bytes.h"
 #include "support/program.h"
+#include "support/refused_call.h"
 #include "support/shared_data.h"
 #include "support/text_file.h"
+#include "support/tiny_training.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,22 +39,14 @@ std::string ring() {
 class SensitivityOfARun : public ::testing::Test {
  protected:
   ProgramResult train(const std::vector<std::string>& more, const std::string& seeds = "3") const {
-    std::vector<std::string> words = {"train",   "recommend", "--data", data_,           "--out", run_,      "--epochs",
-                                      "2",       "--width",   "8",      "--inner-width", "16",    "--batch", "16",
-                                      "--quiet", "--threads", "1",      "--warm-up",     "1",     "--seeds", seeds};
-    words.insert(words.end(), more.begin(), more.end());
+    std::vector<std::string> words = tiny_training(data_, run_, 2, more);
+    words.insert(words.end(), {"--quiet", "--warm-up", "1", "--seeds", seeds});
     return run_gainlens(words);
   }
   ProgramResult read(const std::vector<std::string>& more = {}) const {
     std::vector<std::string> words = {"sensitivity", run_};
     words.insert(words.end(), more.begin(), more.end());
     return run_gainlens(words);
-  }
-  static void expect_refused(const ProgramResult& result, const std::string& reason) {
-    EXPECT_EQ(result.exit_code, 2);
-    EXPECT_EQ(result.out, "");
-    EXPECT_THAT(result.error, AllOf(StartsWith("gainlens: error: "), HasSubstr(reason)));
-    EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
   }
 
   TemporaryFolder folder_;

@@ -2,6 +2,7 @@
 #include "core/json.h"
 #include "language/language_testing.h"
 #include "support/program.h"
+#include "support/refused_call.h"
 #include "support/shared_data.h"
 
 #include <gmock/gmock.h>
@@ -22,12 +23,6 @@ class TrainCommand : public ::testing::Test {
     std::vector<std::string> words = {"train", "language-model", "--config", recipe_, "--text", text_, "--out", out_};
     words.insert(words.end(), more.begin(), more.end());
     return run_gainlens(words);
-  }
-
-  void expect_refused(const ProgramResult& result, const std::string& text) const {
-    EXPECT_EQ(result.exit_code, 2) << result.error;
-    EXPECT_THAT(result.error, AllOf(StartsWith("gainlens: error: "), HasSubstr(text)));
-    EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
   }
 
   TemporaryFolder folder_;
@@ -68,8 +63,8 @@ TEST_F(TrainCommand, MakesACheckpointThatOtherCommandsRead) {
   EXPECT_LT(loss["standard_error"].get<double>(), 0.5);
   EXPECT_THAT(run_gainlens({"evaluate", "language-model", out_, "--text", text_, "--length", "16", "--quiet"}).out,
               AllOf(HasSubstr("unigram entropy"), HasSubstr("chunks of at most 16")));
-  expect_refused(run_gainlens({"evaluate", "language-model", out_, "--text", text_, "--length", "1k"}),
-                 "--length: 1024 exceeds the model's 32 positions; give a smaller one");
+  expect_refusal_line(run_gainlens({"evaluate", "language-model", out_, "--text", text_, "--length", "1k"}),
+                      "--length: 1024 exceeds the model's 32 positions; give a smaller one");
 }
 
 TEST_F(TrainCommand, AFilterIsAnArmWithOptions) {
@@ -77,23 +72,25 @@ TEST_F(TrainCommand, AFilterIsAnArmWithOptions) {
   recipe["model"].erase("headwise_attn_output_gate");
   recipe["model"]["num_hidden_layers"] = 2;
   write_text(recipe_, recipe.dump());
-  expect_refused(train({"--arm", "bfd"}), "--arm: 'bfd'; must be one of plain, bft");
-  expect_refused(train({"--prior-strength", "2"}), "--prior-strength: is an option of the filter; give --arm bft too");
-  expect_refused(train({"--precision-learning-rate", "2"}), "give --arm bft too");
-  expect_refused(train({"--arm", "bft", "--precision-learning-rate", "fast"}), "'fast'; must be a number");
-  expect_refused(train({"--arm", "bft", "--precision-learning-rate", "-1"}), "must be 0 to 1e6");
-  expect_refused(train({"--arm", "bft", "--estimator", "rem"}), "did you mean 'reml'?");
-  expect_refused(train({"--arm", "bft", "--jacobian", "exact", "--jacobian-rank", "4"}),
-                 "--jacobian-rank: has no effect, because 'jacobian' is \"exact\"");
-  expect_refused(train({"--arm", "bft", "--initial-precision", "count"}), "need counts of items");
-  expect_refused(train({"--arm", "bft", "--initial-precision", "count"}),
-                 "error: --initial-precision count: 'initial_precision' is count");
-  expect_refused(train({"--no-jacobian"}), "--no-jacobian: is an option of the filter; give --arm bft too");
-  expect_refused(train({"--arm", "bft", "--no-jacobian", "--jacobian", "exact"}), "--jacobian exact is given too");
+  expect_refusal_line(train({"--arm", "bfd"}), "--arm: 'bfd'; must be one of plain, bft");
+  expect_refusal_line(train({"--prior-strength", "2"}),
+                      "--prior-strength: is an option of the filter; give --arm bft too");
+  expect_refusal_line(train({"--precision-learning-rate", "2"}), "give --arm bft too");
+  expect_refusal_line(train({"--arm", "bft", "--precision-learning-rate", "fast"}), "'fast'; must be a number");
+  expect_refusal_line(train({"--arm", "bft", "--precision-learning-rate", "-1"}), "must be 0 to 1e6");
+  expect_refusal_line(train({"--arm", "bft", "--estimator", "rem"}), "did you mean 'reml'?");
+  expect_refusal_line(train({"--arm", "bft", "--jacobian", "exact", "--jacobian-rank", "4"}),
+                      "--jacobian-rank: has no effect, because 'jacobian' is \"exact\"");
+  expect_refusal_line(train({"--arm", "bft", "--initial-precision", "count"}), "need counts of items");
+  expect_refusal_line(train({"--arm", "bft", "--initial-precision", "count"}),
+                      "error: --initial-precision count: 'initial_precision' is count");
+  expect_refusal_line(train({"--no-jacobian"}), "--no-jacobian: is an option of the filter; give --arm bft too");
+  expect_refusal_line(train({"--arm", "bft", "--no-jacobian", "--jacobian", "exact"}), "--jacobian exact is given too");
   recipe["model"]["num_hidden_layers"] = 1;
   write_text(recipe_, recipe.dump());
-  expect_refused(train({"--arm", "bft", "--jacobian", "exact"}), "--jacobian: has no effect, because 'layers' is 1");
-  expect_refused(train({"--arm", "bft", "--no-jacobian"}), "--no-jacobian: has no effect, because 'layers' is 1");
+  expect_refusal_line(train({"--arm", "bft", "--jacobian", "exact"}),
+                      "--jacobian: has no effect, because 'layers' is 1");
+  expect_refusal_line(train({"--arm", "bft", "--no-jacobian"}), "--no-jacobian: has no effect, because 'layers' is 1");
   recipe["model"]["num_hidden_layers"] = 2;
   write_text(recipe_, recipe.dump());
   EXPECT_FALSE(std::filesystem::exists(out_));
@@ -131,29 +128,29 @@ TEST_F(TrainCommand, FusedProjectionsAreTrainedAndStacksAreRefused) {
   recipe["model"].update(
       {{"model_type", "qwen3_moe"}, {"num_experts", 2}, {"num_experts_per_tok", 1}, {"moe_intermediate_size", 8}});
   write_text(recipe_, recipe.dump());
-  expect_refused(train({"--quiet"}), "one of a stack (experts, or norms of single heads)");
+  expect_refusal_line(train({"--quiet"}), "one of a stack (experts, or norms of single heads)");
   EXPECT_FALSE(std::filesystem::exists(out_)) << "a refused request must leave nothing behind";
 }
 
 TEST_F(TrainCommand, RefusesWrongInputInOneLine) {
-  expect_refused(run_gainlens({"train"}), "train: a subcommand is required; known are recommend, language-model");
-  expect_refused(run_gainlens({"train", "langage-model"}), "did you mean 'language-model'?");
-  expect_refused(train({"--sede", "1"}), "unknown option '--sede'; did you mean '--seed'?");
-  expect_refused(run_gainlens({"evaluate", "language-model", out_, "--text", text_}), "model");
+  expect_refusal_line(run_gainlens({"train"}), "train: a subcommand is required; known are recommend, language-model");
+  expect_refusal_line(run_gainlens({"train", "langage-model"}), "did you mean 'language-model'?");
+  expect_refusal_line(train({"--sede", "1"}), "unknown option '--sede'; did you mean '--seed'?");
+  expect_refusal_line(run_gainlens({"evaluate", "language-model", out_, "--text", text_}), "model");
 
   write_text(recipe_, "{\"learning_rate\": 0.1");
-  expect_refused(train(), "recipe.json");
+  expect_refusal_line(train(), "recipe.json");
   write_text(recipe_, small_recipe().dump());
   write_text(text_, "");
-  expect_refused(train(), "text.txt");
+  expect_refusal_line(train(), "text.txt");
   std::filesystem::remove(text_);
-  expect_refused(train(), "text.txt");
+  expect_refusal_line(train(), "text.txt");
   EXPECT_FALSE(std::filesystem::exists(out_)) << "a refused request must leave nothing behind";
 
   write_text(text_, made_up_text(600));
   std::filesystem::create_directories(out_);
   write_text(std::filesystem::path(out_) / "config.json", "{}");
-  expect_refused(train(), "holds a config.json that this command did not make");
+  expect_refusal_line(train(), "holds a config.json that this command did not make");
 }
 
 TEST_F(TrainCommand, HelpNamesTheDefaultsOfARecipe) {

@@ -53,7 +53,7 @@ TEST(FilteredPositions, AreThoseOfEachUserAlone) {
         at::Tensor gain, precision;
         hooks::Hooks hooks;
         const auto take = [&](std::string_view site, at::Tensor& to) {
-          hooks.observe(hooks::Glob(hooks::block_site(static_cast<std::int64_t>(layer), site).name),
+          hooks.observe(hooks::block_site(static_cast<std::int64_t>(layer), site),
                         [&to](const hooks::Site&, const at::Tensor& values) { to = values.clone(); });
         };
         take(bft::gain_site, gain);

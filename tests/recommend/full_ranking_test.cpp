@@ -120,20 +120,22 @@ TEST(LargestProbabilities, AreThoseOfASoftmaxOverTheCandidates) {
   const double kept = std::exp(9) / exps({9, -8, 1, 7, 2, 7.5});
   for (const std::int64_t items : {1, 2, 4096}) {
     const std::vector<double> found =
-        largest_probabilities(scorer, split, data::HeldOut::test, {.users_at_once = 1, .items_at_once = items});
+        rank_with_confidence(scorer, split, data::HeldOut::test, {.users_at_once = 1, .items_at_once = items})
+            .largest_probability;
     ASSERT_EQ(found.size(), 2u);
     for (std::size_t user = 0; user < 2; ++user) EXPECT_NEAR(found[user], expected[user], 1e-12);
-    EXPECT_NEAR(largest_probabilities(scorer, split, data::HeldOut::test, {true, 1, items})[1], kept, 1e-12);
+    EXPECT_NEAR(rank_with_confidence(scorer, split, data::HeldOut::test, {true, 1, items}).largest_probability[1], kept,
+                1e-12);
   }
   for (const float broken : {NAN, INFINITY, -INFINITY}) {
     scorer.table_[0][4] = broken;
-    EXPECT_THAT([&] { largest_probabilities(scorer, split, data::HeldOut::test); },
+    EXPECT_THAT([&] { rank_with_confidence(scorer, split, data::HeldOut::test); },
                 ThrowsMessage<RunFailed>(HasSubstr("user 'u0'")));
   }
   scorer.table_[0][4] = 0;
   const data::LeaveOneOut all = split_of({{1, 2, 3, 3}}, 3);
   TableScorer three(at::zeros({1, 3}));
-  EXPECT_THAT([&] { largest_probabilities(three, all, data::HeldOut::test); },
+  EXPECT_THAT([&] { rank_with_confidence(three, all, data::HeldOut::test); },
               ThrowsMessage<InvalidArgument>(HasSubstr("user 'u0' has seen every item")));
 }
 

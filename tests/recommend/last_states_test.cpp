@@ -24,7 +24,7 @@ at::Tensor observed_precision(const SasRec& model, const PackedSequences& packed
   at::Tensor before, observation, hidden;
   hooks::Hooks hooks;
   const auto take = [&](std::string_view site, at::Tensor& to) {
-    hooks.observe(hooks::Glob(hooks::block_site(model.config().layers - 1, site).name),
+    hooks.observe(hooks::block_site(model.config().layers - 1, site),
                   [&to](const hooks::Site&, const at::Tensor& seen) { to = seen.flatten(0, 1).flatten(1).clone(); });
   };
   take(bft::precision_site, before);

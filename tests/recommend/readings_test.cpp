@@ -66,7 +66,7 @@ TEST(Readings, TheRecordHoldsTheSizesOfStreamEstimateAndValues) {
     std::vector<double> found(layers, 0);
     hooks::Hooks hooks;
     for (std::size_t layer = 0; layer < layers; ++layer)
-      hooks.observe(hooks::Glob(hooks::block_site(static_cast<std::int64_t>(layer), site).name),
+      hooks.observe(hooks::block_site(static_cast<std::int64_t>(layer), site),
                     [&, layer](const hooks::Site&, const at::Tensor& seen) {
                       found[layer] = std::sqrt(seen.to(at::kDouble).square().mean().item<double>());
                     });

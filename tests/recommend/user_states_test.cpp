@@ -41,7 +41,8 @@ TEST(UserStates, AreThoseOfTheRanking) {
     BackboneScorer scorer(*model);
     const std::vector<float> ranks = rank_all(scorer, split, data::HeldOut::test);
     EXPECT_EQ(found.rank, std::vector<double>(ranks.begin(), ranks.end()));
-    EXPECT_EQ(found.confidence, largest_probabilities(scorer, split, data::HeldOut::test, {.users_at_once = 4}));
+    EXPECT_EQ(found.confidence,
+              rank_with_confidence(scorer, split, data::HeldOut::test, {.users_at_once = 4}).largest_probability);
     ASSERT_EQ(found.precision.size(), 9u);
     for (std::int64_t user = 0; user < 9; ++user) {
       const std::vector<data::History> alone{split.history(user, data::HeldOut::test)};
