@@ -158,25 +158,42 @@ std::vector<double> bin_means(const ItemMeans& means, std::size_t quantity, cons
   return sums;
 }
 
-/// @param without_group  the value without each group of users. One that does not exist makes the interval missing
-/// @param least, most    bounds of the quantity
-Missing interval_of(double value, std::span<const double> without_group, double least, double most) {
-  if (without_group.empty()) return Missing::none(few_users);
-  return left_out_interval(value, without_group, least, most);
+/// @param without      the value without each group. One that does not exist makes the interval missing
+/// @param least, most  bounds of the quantity
+Missing interval_of(double value, const LeftOut& without, double least, double most) {
+  if (without.users.empty()) return Missing::none(few_users);
+  return left_out_interval(value, without.users, without.items, least, most);
 }
 
-Missing interval_of_rho(const Measured& rho, std::span<const double> without_group, std::size_t items) {
+/// @param bound  of the size of rho
+Missing interval_of_rho(const Measured& rho, const LeftOut& without, std::size_t items, double bound = 1) {
   if (!rho) return Missing::none(rho.reason());
-  if (!without_group.empty() && items < fewest_frequency_items) return Missing::none(few_items);
-  return interval_of(*rho, without_group, -1, 1);
+  if (!without.users.empty() && items < fewest_frequency_items) return Missing::none(few_items);
+  return interval_of(*rho, without, -bound, bound);
 }
 
-/// [user] the group of each: groups are random, and as large as each other or smaller by one.
-std::vector<std::size_t> groups_of_users(std::size_t users, std::size_t groups, std::uint64_t seed) {
-  std::vector<std::size_t> group(users);
-  for (std::size_t user = 0; user < users; ++user) group[user] = user % groups;
-  Random(seed).shuffle(group);
+/// [unit] the group of each: groups are random, and as large as each other or smaller by one.
+std::vector<std::size_t> random_groups(std::size_t units, std::size_t groups, Random random) {
+  std::vector<std::size_t> group(units);
+  for (std::size_t unit = 0; unit < units; ++unit) group[unit] = unit % groups;
+  random.shuffle(group);
   return group;
+}
+
+/// The same items without one of their groups.
+/// @param group  [item of the list]
+ItemMeans without_items(const ItemMeans& means, std::span<const std::size_t> group, std::size_t without) {
+  ItemMeans rest;
+  rest.quantity.resize(means.quantity.size());
+  for (std::size_t i = 0; i < means.item.size(); ++i) {
+    if (group[i] == without) continue;
+    rest.item.push_back(means.item[i]);
+    rest.count.push_back(means.count[i]);
+    rest.place.push_back(means.place[i]);
+    rest.length.push_back(means.length[i]);
+    for (std::size_t q = 0; q < means.quantity.size(); ++q) rest.quantity[q].push_back(means.quantity[q][i]);
+  }
+  return rest;
 }
 
 void check_positions(const ReadPositions& positions, std::size_t items, const Quantities& quantities) {
@@ -195,17 +212,28 @@ void check_positions(const ReadPositions& positions, std::size_t items, const Qu
 }
 
 /// The mean over seeds of the values without each group; empty if a seed has none.
-std::vector<double> mean_of_seeds(std::span<const FrequencyCorrelation> seeds,
-                                  std::vector<double> FrequencyCorrelation::*without_group) {
-  std::vector<double> sum = seeds.front().*without_group;
+std::vector<double> mean_of_seeds(std::span<const FrequencyCorrelation> seeds, LeftOut FrequencyCorrelation::*without,
+                                  std::vector<double> LeftOut::*units) {
+  std::vector<double> sum = seeds.front().*without.*units;
   for (const FrequencyCorrelation& seed : seeds.subspan(1)) {
-    const std::vector<double>& next = seed.*without_group;
+    const std::vector<double>& next = seed.*without.*units;
     if (next.empty() || sum.empty()) return {};
     ASSERT(next.size() == sum.size(), "seeds of {} and {} groups", sum.size(), next.size());
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += next[i];
   }
   for (double& value : sum) value /= static_cast<double>(seeds.size());
   return sum;
+}
+
+LeftOut mean_of_seeds(std::span<const FrequencyCorrelation> seeds, LeftOut FrequencyCorrelation::*without) {
+  return {mean_of_seeds(seeds, without, &LeftOut::users), mean_of_seeds(seeds, without, &LeftOut::items)};
+}
+
+/// [group] Those of one less those of the other.
+std::vector<double> differences(std::vector<double> of, const std::vector<double>& less) {
+  ASSERT(of.size() == less.size(), "a model of {} groups, a placebo of {}", of.size(), less.size());
+  for (std::size_t i = 0; i < of.size(); ++i) of[i] -= less[i];
+  return of;
 }
 
 /// The mean of a quantity that all seeds have.
@@ -229,7 +257,7 @@ std::vector<FrequencyCorrelation> frequency_correlations(const ReadPositions& po
   const Positions all(positions, counts, quantities);
   const std::size_t groups =
       users < fewest_frequency_users ? 0 : std::min(users, static_cast<std::size_t>(options.groups));
-  const std::vector<std::size_t> group = groups_of_users(users, std::max<std::size_t>(groups, 1), options.seed);
+  const std::vector<std::size_t> group = random_groups(users, std::max<std::size_t>(groups, 1), Random(options.seed));
   const ItemMeans means = all.means(group, group.size());  // without none
   const RanksOfItems ranks(means);
   const auto binned = items_of_bins(means.count, static_cast<std::size_t>(options.bins));
@@ -254,28 +282,36 @@ std::vector<FrequencyCorrelation> frequency_correlations(const ReadPositions& po
                                            : Measured(partial);
   }
 
-  std::vector<std::vector<std::vector<double>>> of_bins(quantities.size());  // [quantity][bin][group]
+  const std::size_t item_groups =
+      groups == 0 ? 0 : std::min(means.item.size(), static_cast<std::size_t>(options.groups));
+  const std::vector<std::size_t> item_group =
+      random_groups(means.item.size(), std::max<std::size_t>(item_groups, 1), Random(options.seed, 1));
+  std::vector<std::vector<LeftOut>> of_bins(quantities.size());  // [quantity][bin]
   for (std::size_t q = 0; q < quantities.size(); ++q) {
-    results[q].without_group.resize(groups);
-    results[q].partial_without_group.resize(groups);
-    of_bins[q].assign(binned.size(), std::vector<double>(groups));
+    const LeftOut empty{std::vector<double>(groups), std::vector<double>(item_groups)};
+    results[q].without = results[q].partial_without = empty;
+    of_bins[q].assign(binned.size(), empty);
   }
-  on_threads(groups, options.threads, [&](std::size_t without) {
-    const ItemMeans rest = all.means(group, without);
+  const auto leave_out = [&](const ItemMeans& rest, std::vector<double> LeftOut::*units, std::size_t without) {
     const RanksOfItems rest_ranks(rest);
     for (std::size_t q = 0; q < quantities.size(); ++q) {
       const ItemCorrelations found = rest_ranks.of(rest.quantity[q]);
-      results[q].without_group[without] = found.rho;
-      results[q].partial_without_group[without] = found.partial;
+      (results[q].without.*units)[without] = found.rho;
+      (results[q].partial_without.*units)[without] = found.partial;
       const std::vector<double> in_bins = bin_means(rest, q, results[q].bins, bin_of);
-      for (std::size_t bin = 0; bin < in_bins.size(); ++bin) of_bins[q][bin][without] = in_bins[bin];
+      for (std::size_t bin = 0; bin < in_bins.size(); ++bin) (of_bins[q][bin].*units)[without] = in_bins[bin];
     }
+  };
+  on_threads(groups, options.threads,
+             [&](std::size_t without) { leave_out(all.means(group, without), &LeftOut::users, without); });
+  on_threads(item_groups, options.threads, [&](std::size_t without) {
+    leave_out(without_items(means, item_group, without), &LeftOut::items, without);
   });
   constexpr double infinite = std::numeric_limits<double>::infinity();
   for (std::size_t q = 0; q < quantities.size(); ++q) {
     FrequencyCorrelation& result = results[q];
-    result.interval = interval_of_rho(result.rho, result.without_group, result.items);
-    result.partial_interval = interval_of_rho(result.partial, result.partial_without_group, result.items);
+    result.interval = interval_of_rho(result.rho, result.without, result.items);
+    result.partial_interval = interval_of_rho(result.partial, result.partial_without, result.items);
     for (std::size_t bin = 0; bin < result.bins.size(); ++bin)
       result.bins[bin].interval = interval_of(result.bins[bin].mean, of_bins[q][bin], -infinite, infinite);
   }
@@ -294,9 +330,9 @@ SeedFrequency over_seeds(std::span<const FrequencyCorrelation> seeds) {
     found.deviation = std::sqrt(squares / static_cast<double>(seeds.size() - 1));
   }
   const std::size_t items = seeds.front().items;
-  found.interval = interval_of_rho(found.rho, mean_of_seeds(seeds, &FrequencyCorrelation::without_group), items);
+  found.interval = interval_of_rho(found.rho, mean_of_seeds(seeds, &FrequencyCorrelation::without), items);
   found.partial_interval =
-      interval_of_rho(found.partial, mean_of_seeds(seeds, &FrequencyCorrelation::partial_without_group), items);
+      interval_of_rho(found.partial, mean_of_seeds(seeds, &FrequencyCorrelation::partial_without), items);
   return found;
 }
 
@@ -310,12 +346,10 @@ FrequencyDifference difference_to(std::span<const FrequencyCorrelation> model,
     return {Measured::none(reason), Missing::none(reason)};
   }
   const double value = *of_model - *of_placebo;
-  std::vector<double> differences = mean_of_seeds(model, &FrequencyCorrelation::without_group);
-  const std::vector<double> less = mean_of_seeds(placebo, &FrequencyCorrelation::without_group);
-  ASSERT(differences.size() == less.size(), "a model of {} groups, a placebo of {}", differences.size(), less.size());
-  for (std::size_t i = 0; i < differences.size(); ++i) differences[i] -= less[i];
-  if (!differences.empty() && model.front().items < fewest_frequency_items) return {value, Missing::none(few_items)};
-  return {value, interval_of(value, differences, -2, 2)};
+  const LeftOut with = mean_of_seeds(model, &FrequencyCorrelation::without),
+                less = mean_of_seeds(placebo, &FrequencyCorrelation::without);
+  const LeftOut without{differences(with.users, less.users), differences(with.items, less.items)};
+  return {value, interval_of_rho(value, without, model.front().items, 2)};
 }
 
 void check(const FrequencyOptions& options) {

@@ -15,8 +15,8 @@
 namespace gainlens::analyses {
 
 struct FrequencyOptions {
-  std::int64_t groups = 100;  ///< of users, at most; each is left out once for the intervals
-  std::uint64_t seed = 0;     ///< by which users are put into groups
+  std::int64_t groups = 100;  ///< of users and of items, at most; each is left out once for the intervals
+  std::uint64_t seed = 0;     ///< by which users and items are put into groups
   std::int64_t bins = 20;   ///< of items by training count, of nearly equal numbers of items; fewer if counts are equal
   std::size_t threads = 1;  ///< changes no number
   std::string against;      ///< what stands in the place of the training counts; empty: nothing does
@@ -32,7 +32,13 @@ struct FrequencyBin {
   double fewest, most;       ///< training counts
   double mean_count;         ///< training count, mean over items
   double mean;               ///< mean over items of the items' values
-  Maybe<Interval> interval;  ///< over users
+  Maybe<Interval> interval;  ///< over users and items
+};
+
+/// A statistic without one group of users, each with all of its positions, and without one group of items. NaN: it does
+/// not exist. Empty for few users.
+struct LeftOut {
+  std::vector<double> users, items;  ///< [group]
 };
 
 /// A quantity against the training count of items. An item's value is the mean over all positions that hold it; items
@@ -42,17 +48,18 @@ struct FrequencyCorrelation {
   std::size_t users = 0;                              ///< all that the positions have
   Measured rho = Measured::none("not computed");      ///< Spearman
   Measured naive_p = Measured::none("not computed");  ///< as if items were independent; those of one history are not
-  /// 95%, over users: the jackknife that leaves out a group of users, each with all of its positions. A bootstrap of
-  /// users is too short: the mean of an item with one position has no spread in it. (docs/analyses/k-by-frequency.md)
+  /// 95%, over users and items: two jackknives, of which one leaves out groups of users and the other groups of items.
+  /// Over users alone, any number of the items is correlated with any quantity of the items, because both are fixed.
+  /// (docs/analyses/k-by-frequency.md)
   Maybe<Interval> interval = Maybe<Interval>::none("not computed");
   Measured partial = Measured::none("not computed");  ///< Spearman, given the items' mean place and length of history
   Maybe<Interval> partial_interval = Maybe<Interval>::none("not computed");
-  std::vector<FrequencyBin> bins;                            ///< from rare to frequent
-  std::vector<double> without_group, partial_without_group;  ///< [group] NaN: does not exist. Empty for few users
+  std::vector<FrequencyBin> bins;    ///< from rare to frequent
+  LeftOut without, partial_without;  ///< rho and partial rho
 };
 
-/// Each quantity against the counts. The groups of users are the same for all quantities, and in all calls with equal
-/// positions and options.
+/// Each quantity against the counts. The groups of users and of items are the same for all quantities, and in all calls
+/// with equal positions and options.
 /// @param counts      [item] training counts
 /// @param quantities  [quantity][position], finite
 /// @throws InvalidArgument  as check(); a position of no item, a value that is not finite
@@ -64,7 +71,7 @@ std::vector<FrequencyCorrelation> frequency_correlations(const ReadPositions& po
 struct SeedFrequency {
   Measured rho = Measured::none("no seed");        ///< mean over seeds
   Measured deviation = Measured::none("no seed");  ///< of rho over seeds, ddof 1; missing with one seed
-  /// Of the mean, 95%, over users alone: with these models.
+  /// Of the mean, 95%, over users and items: with these models.
   Maybe<Interval> interval = Maybe<Interval>::none("no seed");
   Measured partial = Measured::none("no seed");
   Maybe<Interval> partial_interval = Maybe<Interval>::none("no seed");
@@ -72,7 +79,8 @@ struct SeedFrequency {
 /// @param seeds  at least one, of one call of frequency_correlations(). What one seed lacks is missing
 SeedFrequency over_seeds(std::span<const FrequencyCorrelation> seeds);
 
-/// rho of a model less that of its placebo, both means over seeds. A group of users is left out of both together.
+/// rho of a model less that of its placebo, both means over seeds. A group of users or of items is left out of both
+/// together.
 struct FrequencyDifference {
   Measured value = Measured::none("not computed");
   Maybe<Interval> interval = Maybe<Interval>::none("not computed");

@@ -3,8 +3,11 @@
 #include "analyses/statistics.h"
 #include "core/check.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 #include <numeric>
 
@@ -14,6 +17,26 @@ namespace {
 constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 /// Below it, what is left of a variance of 1 is rounding: other variables determine this one.
 constexpr double determined = 1e-12;
+
+/// A statistic with one group of some units left out.
+struct LeftOutUnits {
+  std::span<const double> without_group;
+  const char* name;  // of the units
+};
+
+Maybe<Interval> interval_of_left_out(double value, std::initializer_list<LeftOutUnits> all, double least, double most) {
+  double variance = 0;
+  std::size_t fewest = std::numeric_limits<std::size_t>::max();
+  for (const LeftOutUnits& units : all) {
+    if (std::ranges::any_of(units.without_group, [](double x) { return std::isnan(x); }))
+      return Maybe<Interval>::none(fmt::format("it does not exist without some of the {}", units.name));
+    variance += std::pow(jackknife_error(units.without_group), 2);
+    fewest = std::min(fewest, units.without_group.size());
+  }
+  if (variance == 0) return Interval{value, value};
+  const Interval found = student_interval({value, std::sqrt(variance), static_cast<double>(fewest - 1)});
+  return Interval{std::max(found.low, least), std::min(found.high, most)};
+}
 
 }  // namespace
 
@@ -61,12 +84,12 @@ double RankCorrelations::partial(std::size_t x, std::size_t y, std::span<const s
 }
 
 Maybe<Interval> left_out_interval(double value, std::span<const double> without_group, double least, double most) {
-  if (std::ranges::any_of(without_group, [](double x) { return std::isnan(x); }))
-    return Maybe<Interval>::none("it does not exist without some of the users");
-  const double error = jackknife_error(without_group);
-  if (error == 0) return Interval{value, value};
-  const Interval found = student_interval({value, error, static_cast<double>(without_group.size() - 1)});
-  return Interval{std::max(found.low, least), std::min(found.high, most)};
+  return interval_of_left_out(value, {{without_group, "users"}}, least, most);
+}
+
+Maybe<Interval> left_out_interval(double value, std::span<const double> without_users,
+                                  std::span<const double> without_items, double least, double most) {
+  return interval_of_left_out(value, {{without_users, "users"}, {without_items, "items"}}, least, most);
 }
 
 }  // namespace gainlens::analyses

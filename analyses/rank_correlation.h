@@ -38,4 +38,10 @@ class RankCorrelations {
 /// @pre  at least two groups
 Maybe<Interval> left_out_interval(double value, std::span<const double> without_group, double least, double most);
 
+/// The same for two kinds of units that both vary, each in groups of its own: users and items. The two squared errors
+/// are added, which counts twice what belongs to a pair of them: never too short by it. Degrees of freedom: the fewer.
+/// Source: Cameron, Gelbach and Miller 2011, without the term that they subtract.
+Maybe<Interval> left_out_interval(double value, std::span<const double> without_users,
+                                  std::span<const double> without_items, double least, double most);
+
 }  // namespace gainlens::analyses

@@ -21,15 +21,17 @@ Caption caption_of(const FrequencyReading& reading) {
   if (!reading.options.against.empty())
     return {
         fmt::format("Items in groups of similar {}, from low to high; the mean of the items' means, and of {}. Bars "
-                    "are 95% intervals over users.",
+                    "are 95% intervals over users and items.",
                     reading.options.against, counted(reading.seeds.size(), "seed")),
         "It shows whether the filter treats items otherwise that differ in it.",
         "A trend does not show that the filter needs to treat them so."};
-  return {fmt::format("Items in groups of similar training count, from rare to frequent; the mean of the items' means, "
-                      "and of {}. Bars are 95% intervals over users. Items that no user has in training stand at 0.5.",
-                      counted(reading.seeds.size(), "seed")),
-          "It shows whether the filter treats rare items otherwise than frequent ones.",
-          "Frequency is an input of the filter, through tau_base: a trend alone does not show that it was learned."};
+  return {
+      fmt::format(
+          "Items in groups of similar training count, from rare to frequent; the mean of the items' means, "
+          "and of {}. Bars are 95% intervals over users and items. Items that no user has in training stand at 0.5.",
+          counted(reading.seeds.size(), "seed")),
+      "It shows whether the filter treats rare items otherwise than frequent ones.",
+      "Frequency is an input of the filter, through tau_base: a trend alone does not show that it was learned."};
 }
 
 std::vector<Block> blocks(Arms arms) {

@@ -114,7 +114,8 @@ std::string print_frequency(const FrequencyReading& reading) {
   }
   text += fmt::format(
       "\nrho: Spearman over items, an item's mean over its positions against its {}; mean over seeds\n"
-      "95%: over users, with these models (jackknife). partial: given the items' mean place and length of history\n"
+      "95%: over users and items, with these models (jackknife). partial: given the items' mean place and length of "
+      "history\n"
       "naive p: as if items were independent, which those of one history are not; the largest of the seeds\n"
       "{}layers count from 0 here\n",
       against.empty() ? "training count" : terminal_line(against),

@@ -175,6 +175,10 @@ void read_frequencies(FrequencyArguments arguments, const GlobalOptions& global)
   std::vector<double> counts(split.training_counts().begin() + 1, split.training_counts().end());
   if (!arguments.against.empty()) {
     data::ItemValues given = data::read_item_values(arguments.against, split.interactions());
+    if (given.of_no_item > 0)
+      print_notice("gainlens: {}: {} no item of the data, and {} not used\n", printable(arguments.against),
+                   given.of_no_item == 1 ? "1 line names" : fmt::format("{} lines name", given.of_no_item),
+                   given.of_no_item == 1 ? "is" : "are");
     arguments.options.against = std::move(given.name);
     counts = std::move(given.values);
   }
@@ -225,8 +229,9 @@ void add_k_by_frequency(CLI::App& app, const GlobalOptions& global, Action& acti
                    "given several times")
       ->allow_extra_args(false);
   command
-      ->add_option("--groups", arguments->options.groups,
-                   "Number of groups of users, 20 to 10000, of which each is left out once for the intervals")
+      ->add_option(
+          "--groups", arguments->options.groups,
+          "Number of groups of users, and of items, 20 to 10000, of which each is left out once for the intervals")
       ->capture_default_str();
   command
       ->add_option("--bins", arguments->options.bins,

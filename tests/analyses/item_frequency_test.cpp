@@ -129,12 +129,23 @@ TEST(ItemFrequency, IsTheCorrelationOfItemMeans) {
   EXPECT_LE(found.interval->high, 1);
 }
 
-TEST(ItemFrequency, TheIntervalIsTheJackknifeOverUsers) {
+/// t errors of a jackknife: half of a 95% interval, squared.
+/// @param t  of Student's t, with as many degrees of freedom as the fewer groups less one
+double squared_half_width(const std::vector<double>& without, double t) {
+  const auto groups = static_cast<double>(without.size());
+  double mean = 0, squares = 0;
+  for (const double value : without) mean += value / groups;
+  for (const double value : without) squares += (value - mean) * (value - mean);
+  return t * t * squares * (groups - 1) / groups;
+}
+
+TEST(ItemFrequency, TheIntervalIsTheJackknifeOverUsersAndOverItems) {
   const std::size_t users = 34;
   const ReadPositions read = some_users(users);
   const std::vector<double> values = some_values(read.item.size());
   const FrequencyCorrelation found = one(read, some_counts, values);  // fewer users than groups: each is left out
-  ASSERT_EQ(found.without_group.size(), users);
+  ASSERT_EQ(found.without.users.size(), users);
+  ASSERT_EQ(found.without.items.size(), 61u);
   std::vector<double> rhos, partials;
   for (std::size_t user = 0; user < users; ++user) {
     ReadPositions rest;
@@ -153,29 +164,49 @@ TEST(ItemFrequency, TheIntervalIsTheJackknifeOverUsers) {
     rhos.push_back(*without.rho);
     partials.push_back(*without.partial);
   }
-  std::vector<double> sorted = found.without_group;
-  std::ranges::sort(sorted);
-  std::vector<double> expected = rhos;
-  std::ranges::sort(expected);
-  for (std::size_t i = 0; i < users; ++i) EXPECT_NEAR(sorted[i], expected[i], 1e-12);
-  const auto half_width = [&](const std::vector<double>& x) {
-    double mean = 0, squares = 0;
-    for (const double value : x) mean += value / static_cast<double>(users);
-    for (const double value : x) squares += (value - mean) * (value - mean);
-    return 2.0345153 *
-           std::sqrt(squares * static_cast<double>(users - 1) / static_cast<double>(users));  // t, 33 degrees
+  std::vector<double> item_rhos, item_partials;
+  for (std::size_t item = 0; item < 61; ++item) {
+    ReadPositions rest;
+    std::vector<double> rest_values;
+    for (std::size_t user = 0; user < users; ++user) {
+      for (std::size_t i = read.begin[user]; i < read.begin[user + 1]; ++i) {
+        if (read.item[i] == item) continue;
+        rest.item.push_back(read.item[i]);
+        rest.place.push_back(read.place[i]);
+        rest.length.push_back(read.length[i]);
+        rest_values.push_back(values[i]);
+      }
+      rest.begin.push_back(rest.item.size());
+    }
+    const FrequencyCorrelation without = one(rest, some_counts, rest_values);
+    item_rhos.push_back(*without.rho);
+    item_partials.push_back(*without.partial);
+  }
+  const auto expect_same = [](std::vector<double> found_values, std::vector<double> expected) {
+    std::ranges::sort(found_values);
+    std::ranges::sort(expected);
+    ASSERT_EQ(found_values.size(), expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(found_values[i], expected[i], 1e-12);
   };
-  EXPECT_NEAR(found.interval->high - *found.rho, half_width(rhos), 1e-6);
-  EXPECT_NEAR(found.partial_interval->low, std::max(-1.0, *found.partial - half_width(partials)), 1e-6);
+  expect_same(found.without.users, rhos);
+  expect_same(found.without.items, item_rhos);
+  expect_same(found.partial_without.users, partials);
+  expect_same(found.partial_without.items, item_partials);
+  constexpr double t = 2.0345153;  // 33 degrees of freedom
+  const auto half_width = [&](const std::vector<double>& of_users, const std::vector<double>& of_items) {
+    return std::sqrt(squared_half_width(of_users, t) + squared_half_width(of_items, t));
+  };
+  EXPECT_NEAR(found.interval->high - *found.rho, half_width(rhos, item_rhos), 1e-6);
+  EXPECT_NEAR(found.partial_interval->low, std::max(-1.0, *found.partial - half_width(partials, item_partials)), 1e-6);
 }
 
 TEST(ItemFrequency, EqualValuesHaveEqualMeans) {
   // 0.1 added three times is not 0.3: means by sums would not tie.
   std::vector<std::vector<std::size_t>> users(30);
-  for (std::size_t i = 0; i < users.size(); ++i) users[i] = {0, 1, i % 3, 2};
+  for (std::size_t i = 0; i < users.size(); ++i) users[i] = {0, 1, i % 3, 2, 3, 4, 5};
   const ReadPositions read = positions_of(users);
   const std::vector<double> values(read.item.size(), 0.1);
-  const FrequencyCorrelation found = one(read, {1, 2, 3}, values);
+  const FrequencyCorrelation found = one(read, {1, 1, 1, 2, 2, 2}, values);
   EXPECT_EQ(found.rho.reason(), "the quantity is constant");
   EXPECT_EQ(found.interval.reason(), "the quantity is constant");
   EXPECT_EQ(found.partial.reason(), "the quantity is constant");
@@ -185,7 +216,8 @@ TEST(ItemFrequency, EqualValuesHaveEqualMeans) {
     EXPECT_EQ(bin.interval->low, 0.1);
     EXPECT_EQ(bin.interval->high, 0.1);
   }
-  EXPECT_EQ(one(read, {2, 2, 2}, some_values(read.item.size())).rho.reason(), "the training count is constant");
+  EXPECT_EQ(one(read, std::vector<double>(6, 2), some_values(read.item.size())).rho.reason(),
+            "the training count is constant");
 }
 
 TEST(ItemFrequency, RoundingIsNoTrend) {
@@ -200,7 +232,7 @@ TEST(ItemFrequency, RoundingIsNoTrend) {
   EXPECT_TRUE(one(read, some_counts, values).rho);
 }
 
-TEST(ItemFrequency, AQuantityOfTheItemAloneHasNoSpread) {
+TEST(ItemFrequency, AQuantityOfTheItemAloneVariesWithItems) {
   const ReadPositions read = some_users(60);
   std::vector<double> values, counts;
   for (const std::size_t item : read.item) values.push_back(0.1 * static_cast<double>(item));
@@ -209,6 +241,13 @@ TEST(ItemFrequency, AQuantityOfTheItemAloneHasNoSpread) {
   EXPECT_EQ(*found.rho, 1);
   EXPECT_EQ(found.interval->low, 1);
   EXPECT_EQ(found.interval->high, 1);
+  const std::vector<double> of_items = some_values(62, 3);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = of_items[read.item[i]];
+  const FrequencyCorrelation random = one(read, counts, values);
+  // Every item occurs without each of the users, so that leaving them out moves nothing.
+  for (const double rho : random.without.users) EXPECT_NEAR(rho, *random.rho, 1e-12);
+  EXPECT_LT(random.interval->low, *random.rho - 0.15);  // 61 items: the standard error of no trend is .13
+  EXPECT_GT(random.interval->high, *random.rho + 0.15);
 }
 
 TEST(ItemFrequency, FewItemsGetNoInterval) {
@@ -244,7 +283,8 @@ TEST(ItemFrequency, FewUsersGetNoInterval) {
     const ReadPositions read = some_users(users);
     const FrequencyCorrelation found = one(read, some_counts, some_values(read.item.size()));
     EXPECT_EQ(found.interval.reason(), "fewer than 30 users");
-    EXPECT_TRUE(found.without_group.empty());
+    EXPECT_TRUE(found.without.users.empty());
+    EXPECT_TRUE(found.without.items.empty());
     EXPECT_EQ(found.bins.front().interval.reason(), "fewer than 30 users");
   }
   EXPECT_TRUE(one(some_users(30), some_counts, some_values(some_users(30).item.size())).interval);
@@ -279,11 +319,14 @@ TEST(ItemFrequency, NeitherThreadsNorCompanyChangeANumber) {
   const std::vector<double> first = some_values(read.item.size()), second = some_values(read.item.size(), 9);
   const auto both = frequency_correlations(read, some_counts, {first, second}, {.groups = 25, .threads = 3});
   const FrequencyCorrelation alone = one(read, some_counts, second, {.groups = 25});
-  EXPECT_EQ(alone.without_group.size(), 25u);
-  EXPECT_EQ(both[1].without_group, alone.without_group);
-  EXPECT_EQ(both[1].partial_without_group, alone.partial_without_group);
+  EXPECT_EQ(alone.without.users.size(), 25u);
+  EXPECT_EQ(alone.without.items.size(), 25u);
+  for (const auto units : {&LeftOut::users, &LeftOut::items}) {
+    EXPECT_EQ(both[1].without.*units, alone.without.*units);
+    EXPECT_EQ(both[1].partial_without.*units, alone.partial_without.*units);
+    EXPECT_NE(one(read, some_counts, second, {.groups = 25, .seed = 1}).without.*units, alone.without.*units);
+  }
   EXPECT_EQ(both[1].bins.front().interval->low, alone.bins.front().interval->low);
-  EXPECT_NE(one(read, some_counts, second, {.groups = 25, .seed = 1}).without_group, alone.without_group);
 }
 
 TEST(ItemFrequency, SeedsAreAveragedGroupByGroup) {

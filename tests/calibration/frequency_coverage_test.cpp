@@ -1,4 +1,4 @@
-// The interval of K by item frequency: users are random, items are not.
+// The interval of K by item frequency: users are random, and so are items.
 #include "analyses/item_frequency.h"
 #include "core/random.h"
 
@@ -16,7 +16,8 @@ namespace {
 
 struct Population {
   std::size_t users, items, length;
-  double slope;  ///< of the quantity, in the item's place from rare to frequent
+  double slope;      ///< of the quantity, in the item's place from rare to frequent
+  double noise = 1;  ///< of a position, and of a user
 };
 
 double normal(Random& random) {
@@ -33,19 +34,19 @@ FrequencyCorrelation sample(const Population& population, std::uint64_t seed, st
     cumulative.push_back(sum += 1 / static_cast<double>(population.items - item));
   }
   ReadPositions read;
-  std::vector<double> values;
+  std::vector<double> values, own(population.items);
+  for (double& of_item : own) of_item = normal(random);
   for (std::size_t user = 0; user < population.users; ++user) {
     const double of_user = normal(random);
     const std::size_t length = 1 + random.below(2 * population.length - 1);
     for (std::size_t i = 0; i < length; ++i) {
       const auto at = std::ranges::upper_bound(cumulative, sum * random.uniform());
       const auto item = std::min<std::size_t>(static_cast<std::size_t>(at - cumulative.begin()), population.items - 1);
-      const double own = std::sin(12.9898 * static_cast<double>(item + 1));  // the item's, in every sample
       read.item.push_back(item);
       read.place.push_back(static_cast<double>(i + 1));
       read.length.push_back(static_cast<double>(length));
-      values.push_back(population.slope * static_cast<double>(item) / static_cast<double>(population.items) + own +
-                       of_user + normal(random));
+      values.push_back(population.slope * static_cast<double>(item) / static_cast<double>(population.items) +
+                       own[item] + population.noise * (of_user + normal(random)));
     }
     read.begin.push_back(read.item.size());
   }
@@ -74,6 +75,10 @@ double coverage(const Population& population, std::uint64_t samples, std::int64_
 
 TEST(FrequencyCoverage, OfThirtyUsersIsAtLeastThatStated) {
   for (const double slope : {0.0, 3.0}) EXPECT_GE(coverage({30, 60, 20, slope}, 400, 100), 0.94) << slope;
+}
+
+TEST(FrequencyCoverage, OfAQuantityOfTheItemAloneIsThatStated) {
+  for (const double slope : {0.0, 1.0}) EXPECT_GE(coverage({200, 50, 12, slope, 0}, 400, 40), 0.93) << slope;
 }
 
 TEST(FrequencyCoverage, OfFewItemsIsAtLeastThatStated) {
