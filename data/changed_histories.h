@@ -35,8 +35,8 @@ struct ChangedHistories {
 ChangedHistories thinned(const LeaveOneOut& split, double share, std::uint64_t seed);
 
 /// Replaces each training item with probability `share` by an item that the user does not have, each with the same
-/// probability. So a rare item is more often noise than a frequent one. Items that are replaced at one share are also
-/// replaced at every larger share of the same seed.
+/// probability. So a rare item is more often noise than a frequent one. Two places of a user can get the same item.
+/// Items that are replaced at one share are also replaced at every larger share of the same seed.
 /// @param share  0 to 1
 /// @throws InvalidArgument  a share out of this range; a user has every item
 ChangedHistories with_noise(const LeaveOneOut& split, double share, std::uint64_t seed);

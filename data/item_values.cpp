@@ -33,9 +33,11 @@ std::string_view next_line(std::string_view& text) {
 
 ItemValues read_item_values(const std::filesystem::path& path, const Interactions& interactions) {
   const std::string content = read_text(path), where = printable(path.string());
-  std::string_view rest = content, heading = next_line(rest);
+  std::string_view rest = content;
+  if (rest.starts_with("\xEF\xBB\xBF")) rest.remove_prefix(3);
+  std::string_view heading = next_line(rest);
   const bool has_items = next_field(heading) == "item";
-  ItemValues found{std::string(next_field(heading)), {}};
+  ItemValues found{std::string(next_field(heading)), {}, 0};
   CHECK(has_items && !found.name.empty(), "{}: the first line must be item,NAME: the names of two columns", where);
   std::unordered_map<std::string_view, std::size_t> places;
   for (std::size_t id = 1; id < interactions.items.size(); ++id) places.emplace(interactions.items[id], id - 1);
@@ -46,10 +48,15 @@ ItemValues read_item_values(const std::filesystem::path& path, const Interaction
     const std::string_view item = next_field(line), text = next_field(line);
     double value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    CHECK(!item.empty() && error == std::errc() && end == text.data() + text.size() && std::isfinite(value),
-          "{}: line {} must be an item, a comma and a finite number", where, number);
+    CHECK(!item.empty() && error == std::errc() && end == text.data() + text.size() &&
+              std::abs(value) <= largest_item_value,
+          "{}: line {} must be an item, a comma and a number of at most {:g} in size", where, number,
+          largest_item_value);
     const auto place = places.find(item);
-    if (place == places.end()) continue;
+    if (place == places.end()) {
+      ++found.of_no_item;
+      continue;
+    }
     CHECK(std::isnan(found.values[place->second]), "{}: line {}: item '{}' stands twice", where, number,
           printable(item, 60));
     found.values[place->second] = value;

@@ -169,8 +169,8 @@ void check(const WalkOptions& options) {
   CHECK(!options.noise.empty() && options.noise.size() <= 100, "--noise: {} levels; must be 1 to 100",
         options.noise.size());
   for (const double level : options.noise) {
-    CHECK(level > 0 && level <= 100,
-          "--noise: {}; must be above 0, and at most 100: without noise there is nothing to filter", level);
+    CHECK(level >= least_noise && level <= most_noise, "--noise: {}; must be {} to {}{}", level, least_noise,
+          most_noise, level == 0 ? ": without noise there is nothing to filter" : "");
   }
   CHECK(options.drift >= 0 && options.drift < 1, "--drift: {}; must be at least 0, and below 1", options.drift);
   const std::int64_t levels = std::ssize(options.noise);

@@ -21,6 +21,10 @@
 
 namespace gainlens::data {
 
+/// Standard deviations of noise that are taken, beside a state of 1. Far below or above them the likelihoods of a click
+/// differ by more than a double holds.
+inline constexpr double least_noise = 0.001, most_noise = 100;
+
 struct WalkOptions {
   std::int64_t users = 2000;
   std::int64_t items = 500;
@@ -31,7 +35,7 @@ struct WalkOptions {
   std::uint64_t seed = 0;
 };
 
-/// @throws InvalidArgument  no noise, a noise of 0 or above 100, a drift outside [0, 1), lengths below 3 or that do not
+/// @throws InvalidArgument  no noise, a noise out of its range, a drift outside [0, 1), lengths below 3 or that do not
 ///     rise, too few items of a level for the longest history, too many numbers
 void check(const WalkOptions& options);
 

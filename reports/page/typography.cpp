@@ -1,5 +1,7 @@
 #include "reports/page/typography.h"
 
+#include "core/terminal_text.h"
+
 #include <array>
 
 namespace gainlens::reports {
@@ -104,7 +106,8 @@ const Symbol* character_at(std::string_view text, std::size_t at) {
   return nullptr;
 }
 
-std::string typeset(std::string_view text, std::string_view Symbol::*medium, bool mathematics) {
+std::string typeset(std::string_view given, std::string_view Symbol::*medium, bool mathematics) {
+  const std::string text = terminal_text(given);  // a name from a file may hold control characters
   std::string result;
   for (std::size_t at = 0; at < text.size();) {
     const Symbol* symbol = mathematics ? symbol_at(text, at) : nullptr;

@@ -208,16 +208,8 @@ std::uint64_t write(const std::filesystem::path& path, const Captured& captured)
   return bytes;
 }
 
-void check_out(const std::string& out) {
-  CHECK(!std::filesystem::exists(out), "--out: {} exists; choose another name or remove it", printable(out));
-  const std::filesystem::path folder = std::filesystem::absolute(out).parent_path();
-  CHECK(std::filesystem::is_directory(folder), "--out: there is no folder {}; make it first",
-        printable(folder.string()));
-  check_holds_no_run(folder);
-}
-
 void capture(const CaptureArguments& arguments, const GlobalOptions& global) {
-  check_out(arguments.out);
+  check_is_new_file("--out", arguments.out);
   const Captured all = captured(arguments, global.quiet);
   const std::uint64_t bytes = write(arguments.out, all);
   const auto& tensors = all.tensors;

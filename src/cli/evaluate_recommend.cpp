@@ -32,7 +32,7 @@ struct EvaluateRecommendArguments {
   bool keep_seen = false;
   bool validation = false;
   bool other_split = false;
-  std::int64_t top_k = 0;
+  std::optional<std::int64_t> top_k;
   std::string out;
 };
 
@@ -141,10 +141,10 @@ std::string counts_in_words(const recommend::Recommendations& found) {
 }
 
 void run(const EvaluateRecommendArguments& arguments, const GlobalOptions& global) {
-  CHECK((arguments.top_k > 0) == !arguments.out.empty(), "--top-k and --out belong together: give both or neither");
-  if (!arguments.out.empty()) check_holds_no_run(std::filesystem::absolute(arguments.out).parent_path());
-  CHECK(arguments.out.empty() || !std::filesystem::exists(std::filesystem::symlink_status(arguments.out)),
-        "--out: {} exists; choose another name or remove it", printable(arguments.out));
+  CHECK(arguments.top_k.value_or(1) >= 1, "--top-k: {}; at least 1 is needed", *arguments.top_k);
+  CHECK(arguments.top_k.has_value() == !arguments.out.empty(),
+        "--top-k and --out belong together: give both or neither");
+  if (!arguments.out.empty()) check_is_new_file("--out", arguments.out);
   refuse_run_for_checkpoint(arguments.checkpoint);
   const auto checkpoint = recommend::open_recommender(arguments.checkpoint, arguments.layout, arguments.heads);
   const data::LeaveOneOut split(arguments.data.read());
@@ -164,7 +164,7 @@ void run(const EvaluateRecommendArguments& arguments, const GlobalOptions& globa
   if (!arguments.out.empty()) {
     recommended.emplace();
     recommend::BackboneScorer with_precision(*checkpoint.model, &recommended->precision);
-    recommended->best = recommend_all(with_precision, split, arguments.top_k, options);
+    recommended->best = recommend_all(with_precision, split, *arguments.top_k, options);
   }
   print(ranks, split, match, unproven, arguments.validation, recommended ? &*recommended : nullptr, global.json);
   if (!recommended) return;

@@ -49,6 +49,9 @@ GivenCondition parse_condition(const std::string& text) {
   const auto [stop, error] = std::from_chars(text.data(), end, condition);
   CHECK(sign != std::string::npos && error == std::errc() && stop == end && std::isfinite(condition),
         "'{}': must be a number, '=' and the folder of a run, such as 0.25=run", printable(text, 200));
+  constexpr double least = 1e-9, most = 1e9;  // a figure has one axis for all
+  CHECK(condition == 0 || (std::abs(condition) >= least && std::abs(condition) <= most),
+        "'{}': the size of the number must be 0, or {:g} to {:g}", printable(text, 200), least, most);
   return {condition, text.substr(sign + 1)};
 }
 
@@ -79,8 +82,11 @@ void gain_by(const GainByArguments& arguments, const GlobalOptions& global) {
   options.resampling.seed = options.resamples.seed = global.seed;
   options.paper = analyses::parse_paper_data_set("none");
   std::vector<analyses::ConditionGain> gains;
+  std::vector<fs::path> known;
   for (const std::string& text : arguments.runs) {
     const GivenCondition given = parse_condition(text);
+    known.push_back(fs::weakly_canonical(given.run));
+    CHECK(std::ranges::count(known, known.back()) == 1, "{}: is given for two conditions", printable(given.run));
     for (const analyses::ArmPair& pair : pairs_of(given, arguments))
       gains.push_back({given.condition, analyses::compare_arms(pair, options), {}});
   }

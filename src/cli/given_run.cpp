@@ -78,18 +78,31 @@ void refuse_other_than_sweep(const fs::path& path) {
 
 }  // namespace
 
-void check_holds_no_run(const fs::path& folder) {
+void check_holds_no_run(const fs::path& folder, const std::string& option) {
   const fs::path real = fs::weakly_canonical(folder);
-  CHECK(!holds_run(real), "--out: {} is the folder of a run; choose another folder", printable(folder.string()));
+  CHECK(!holds_run(real), "{}: {} is the folder of a run; choose another folder", option, printable(folder.string()));
   CHECK(real.filename() != "shards" || !holds_run(real.parent_path()),
-        "--out: {} holds the shards of a run; choose another folder", printable(folder.string()));
-  check_lies_in_no_arm(folder);
+        "{}: {} holds the shards of a run; choose another folder", option, printable(folder.string()));
+  check_lies_in_no_arm(folder, option);
 }
 
-void check_lies_in_no_arm(const fs::path& folder) {
+void check_is_new_file(const std::string& option, const fs::path& file) {
+  const std::string shown = printable(file.string());
+  std::error_code error;
+  const fs::file_status found = fs::symlink_status(file, error);
+  CHECK(!fs::exists(found), "{}: {} exists; choose another name or remove it", option, shown);
+  const fs::path folder = fs::absolute(file).parent_path();
+  CHECK(fs::is_directory(folder, error), "{}: there is no folder {}; make it first", option,
+        printable(folder.string()));
+  CHECK(found.type() == fs::file_type::not_found && file.has_filename(), "{}: {}: cannot be the name of a file", option,
+        shown);
+  check_holds_no_run(folder, option);
+}
+
+void check_lies_in_no_arm(const fs::path& folder, const std::string& option) {
   const fs::path real = fs::weakly_canonical(folder);
   for (fs::path at = real; at.has_relative_path(); at = at.parent_path())
-    CHECK(!is_arm(at), "--out: {} lies among the checkpoints of the run {}; choose another folder",
+    CHECK(!is_arm(at), "{}: {} lies among the checkpoints of the run {}; choose another folder", option,
           printable(folder.string()), printable(at.parent_path().string()));
 }
 

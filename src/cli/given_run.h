@@ -18,14 +18,20 @@ struct GivenRun {
 };
 
 /// Refuses to write other files beside those of a run.
-/// @param folder  that the option --out names, or that holds the file that it names; may be absent
+/// @param folder  that the option names, or that holds the file that it names; may be absent
 /// @throws InvalidArgument  it holds a run, finished or not, or the shards of one; it lies among the checkpoints of a
 ///     recommender run
-void check_holds_no_run(const std::filesystem::path& folder);
+void check_holds_no_run(const std::filesystem::path& folder, const std::string& option = "--out");
+
+/// Refuses a file that a command would write where something is, and a place where it cannot be.
+/// @param option  that names it, such as "--csv"
+/// @throws InvalidArgument  something has this name, also a link to nothing; its folder is missing or no folder, or as
+///     check_holds_no_run()
+void check_is_new_file(const std::string& option, const std::filesystem::path& file);
 
 /// Likewise, for commands that write a run of their own there.
 /// @throws InvalidArgument  it lies among the checkpoints of a recommender run
-void check_lies_in_no_arm(const std::filesystem::path& folder);
+void check_lies_in_no_arm(const std::filesystem::path& folder, const std::string& option = "--out");
 
 /// Refuses a recommender run where one of its checkpoints is needed.
 /// @throws InvalidArgument  names the folder of a training, if there is one

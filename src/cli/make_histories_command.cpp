@@ -1,7 +1,9 @@
 #include "cli/commands.h"
 
 #include "analyses/statistics.h"
+#include "cli/given_run.h"
 #include "cli/interaction_options.h"
+#include "cli/name_list.h"
 #include "core/atomic_file.h"
 #include "core/check.h"
 #include "core/console.h"
@@ -12,7 +14,9 @@
 #include "data/latent_walk.h"
 #include "data/leave_one_out.h"
 
+#include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -26,6 +30,7 @@ namespace {
 struct HistoriesArguments {
   InteractionArguments data;
   std::optional<double> density;
+  std::vector<std::string> noise_texts;
   std::vector<double> noise;  // a share with --data, standard deviations with --synthetic
   bool synthetic = false;
   data::WalkOptions walk;
@@ -37,6 +42,29 @@ struct HistoriesArguments {
 constexpr const char* of_data[] = {"--density", "--ties", "--min-item-count"};
 constexpr const char* of_walk[] = {"--users",      "--items", "--shortest",  "--longest",
                                    "--dimensions", "--drift", "--items-file"};
+
+/// Refuses names of files before anything is computed.
+void check_files(const HistoriesArguments& arguments) {
+  check_is_new_file("--out", arguments.out);
+  CHECK(std::filesystem::path(arguments.out).extension() != ".gz", "--out: {}: the file is plain text; leave out .gz",
+        printable(arguments.out));
+  if (arguments.items.empty()) return;
+  check_is_new_file("--items-file", arguments.items);
+  CHECK(std::filesystem::weakly_canonical(arguments.items) != std::filesystem::weakly_canonical(arguments.out),
+        "--items-file: {} is the file of --out; choose another name", printable(arguments.items));
+}
+
+/// The numbers of --noise.
+std::vector<double> parse_noise(const std::vector<std::string>& texts) {
+  std::vector<double> numbers;
+  for (const std::string& text : texts) {
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, numbers.emplace_back());
+    CHECK(error == std::errc() && stop == end && std::isfinite(numbers.back()), "--noise: '{}' is no finite number",
+          printable(text, 60));
+  }
+  return numbers;
+}
 
 /// Refuses an option that was given and would change nothing.
 void check_source(const CLI::App& command, const HistoriesArguments& arguments) {
@@ -176,19 +204,18 @@ void add_make_histories(CLI::App& app, const GlobalOptions& global, Action& acti
   command->get_option("--data")->required(false);
   command->add_option("--density", arguments->density,
                       "Share of the training items of --data that is kept, above 0; each user keeps one at least");
-  command
-      ->add_option("--noise", arguments->noise,
-                   "With --data the share of the training items that are replaced by random items, 0 to 1; with\n"
-                   "--synthetic the standard deviations of the items' noise, above 0, separated by commas")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+  add_name_list(*command, "--noise", arguments->noise_texts,
+                "With --data the share of the training items that are replaced by random items, 0 to 1; with\n"
+                "--synthetic the standard deviations of the items' noise, 0.001 to 100, separated by commas");
   command->add_flag("--synthetic", arguments->synthetic,
                     "New histories: a state that moves slowly, measured by items of known noise");
   add_walk_options(*command, *arguments);
   command->add_option("--out", arguments->out, "File to write")->required();
   command->callback([arguments, command, &global, &action] {
     action = [arguments, command, &global] {
+      arguments->noise = parse_noise(arguments->noise_texts);
       check_source(*command, *arguments);
+      check_files(*arguments);
       arguments->synthetic ? make_walk(*arguments, global) : change_histories(*arguments, global);
     };
   });

@@ -18,6 +18,8 @@ CLI::Option* add_name_list(CLI::App& command, const std::string& option, std::ve
         names.push_back(text.substr(begin, end - begin));
         CHECK(!names.back().empty(), "{}: '{}' holds an empty name; write names with one comma between two of them",
               option, printable(text, 60));
+        CHECK(std::ranges::count(names, names.back()) == 1, "{}: '{}' is given twice", option,
+              printable(names.back(), 60));
         begin = end + 1;
       }
     }

@@ -10,7 +10,7 @@ namespace gainlens::cli {
 /// Adds an option that takes names separated by commas, such as `--arm plain,bft`. It may be given several times.
 /// Unlike a CLI11 option with a delimiter, it does not drop empty names.
 /// @param names  its default; replaced by what is given
-/// @throws InvalidArgument  (when the command line is read) an empty name: "plain,"
+/// @throws InvalidArgument  (when the command line is read) an empty name: "plain,"; a name twice
 CLI::Option* add_name_list(CLI::App& command, const std::string& option, std::vector<std::string>& names,
                            const std::string& help);
 

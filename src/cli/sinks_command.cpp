@@ -19,14 +19,8 @@ struct SinksArguments {
   double threshold = analyses::column_mean_threshold;
 };
 
-void check_csv(const std::string& csv) {
-  if (csv.empty()) return;
-  CHECK(!std::filesystem::exists(csv), "--csv: {} exists; choose another name or remove it", printable(csv));
-  check_holds_no_run(std::filesystem::absolute(csv).parent_path());
-}
-
 void list_sinks(const SinksArguments& arguments, bool json) {
-  check_csv(arguments.csv);
+  if (!arguments.csv.empty()) check_is_new_file("--csv", arguments.csv);
   CHECK(arguments.threshold >= runfile::least_stored_mean && arguments.threshold <= 1,
         "--threshold: {}; must be from {} to 1, because runs store no keys with smaller column means",
         arguments.threshold, runfile::least_stored_mean);

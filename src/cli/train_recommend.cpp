@@ -172,7 +172,7 @@ void print(const recommend::RecommendOutcome& outcome, const TrainRecommendArgum
 /// Refuses options that change nothing in any of the arms. Baselines without training read none, which is no reason.
 void check_idle_options(const TrainRecommendArguments& arguments, const recommend::Settings& settings) {
   const auto is_of_filter = [](const std::string& key) {
-    return key == "precision_learning_rate" ||
+    return key == "precision_learning_rate" || key == "permute_popularity" ||
            std::ranges::any_of(bft::filter_knobs(), [&](const auto& knob) { return knob.key == key; });
   };
   for (const auto& [key, text] : arguments.knobs) {

@@ -78,6 +78,7 @@ training::RequestRules request_rules(const BackboneKind& backbone) {
       .may_gain = {"/variants"},
       .names = {"/data/name"},
       .first = {"/backbone"},
+      .hints = {{"/training/embedding_norm", "earlier versions trained without this norm: --preset paper-no-norm"}},
       .absent = {{"", {{"processes", 1}, {"variants", Json::object()}}}, {"/training", absent_values(knobs(backbone))}},
       .complete = {"", "/data", "/training"}};
 }

@@ -58,7 +58,9 @@ std::int64_t version_of(const Json& request) {
 
 /// Describes the first difference between two filled requests; empty if they are the same.
 /// @param as_stored  the stored request as it is
-std::string first_difference(const Json& stored, const Json& asked, const Json& as_stored) {
+/// @param hints      RequestRules::hints
+std::string first_difference(const Json& stored, const Json& asked, const Json& as_stored,
+                             const std::map<std::string, std::string>& hints) {
   for (const Json& change : Json::diff(stored, asked)) {
     const Pointer place(change.at("path").get<std::string>());
     const auto shown = [&place](const Json& json) {
@@ -68,8 +70,10 @@ std::string first_difference(const Json& stored, const Json& asked, const Json& 
     if (place.back() == "-")
       return fmt::format("{} has more entries in this request", printable(place.parent_pointer().to_string(), 100));
     const bool meant = stored.contains(place) && !stored.at(place).is_null() && !as_stored.contains(place);
-    return fmt::format("{} is {} in the stored request{} and {} in this one", printable(place.to_string(), 100),
-                       shown(stored), meant ? " (which does not name it)" : "", shown(asked));
+    const auto hint = hints.find(place.to_string());
+    return fmt::format("{} is {} in the stored request{} and {} in this one{}", printable(place.to_string(), 100),
+                       shown(stored), meant ? " (which does not name it)" : "", shown(asked),
+                       hint != hints.end() ? " (" + hint->second + ")" : "");
   }
   return "";
 }
@@ -94,7 +98,8 @@ void check_same_request(const Json& stored, const Json& asked, const std::filesy
     const auto of = [&](const Json& request) {
       return request.contains(Pointer(place)) ? request.at(Pointer(place)) : Json();
     };
-    const std::string difference = first_difference({{"at", of(stored)}}, {{"at", of(asked)}}, {{"at", of(stored)}});
+    const std::string difference =
+        first_difference({{"at", of(stored)}}, {{"at", of(asked)}}, {{"at", of(stored)}}, {});
     CHECK(difference.empty(), "{}: holds a training with another request: {}{}; choose another folder", where, place,
           difference.substr(std::string_view("/at").size()));
   }
@@ -123,7 +128,7 @@ void check_same_request(const Json& stored, const Json& asked, const std::filesy
     complete.at(Pointer(place)).update(left);
     complete.at(Pointer(place)).update(right);
   }
-  const std::string difference = first_difference(grown, complete, stored);
+  const std::string difference = first_difference(grown, complete, stored, rules.hints);
   CHECK(difference.empty(), "{}: holds a training with another request: {}; choose another folder", where, difference);
 }
 

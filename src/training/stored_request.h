@@ -20,6 +20,8 @@ struct RequestRules {
   std::vector<std::string> names;
   /// JSON pointers to what decides which other keys there are. A difference in them is named first.
   std::vector<std::string> first;
+  /// By JSON pointer: what a message about a difference there adds, such as the option that asks for the stored value.
+  std::map<std::string, std::string> hints;
   /// By the JSON pointer to an object: the keys that a request may lack, with what it then means (Knob::absent). Null:
   /// the key means nothing if it is absent.
   std::map<std::string, Json> absent;

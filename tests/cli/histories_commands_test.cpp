@@ -60,6 +60,7 @@ TEST_F(HistoriesCommands, SyntheticHistoriesComeWithWhatFiltersReach) {
                               HasSubstr("\nconstant: ")));
   EXPECT_THAT(bytes_of(file("truth")), StartsWith("item,noise,position_1,position_2\n1,0.3,"));
   std::vector<std::string> again = words;
+  std::filesystem::remove(file("truth"));
   again.emplace_back("--json");
   const ProgramResult json = make(again, "walk-again");
   ASSERT_EQ(json.exit_code, 0) << json.error;
@@ -75,12 +76,35 @@ TEST_F(HistoriesCommands, WrongRequestsGetOneLine) {
   expect_refused(make({"--data", data_, "--noise", "0.1,0.2"}, "x"), "with --data it is one share");
   expect_refused(make({"--data", data_, "--noise", "0.1", "--users", "9"}, "x"),
                  "--users: is an option of --synthetic");
-  expect_refused(make({"--synthetic", "--noise", "0"}, "x"), "--noise: 0; must be above 0");
+  expect_refused(make({"--synthetic", "--noise", "0"}, "x"), "--noise: 0; must be 0.001 to 100");
   expect_refused(make({"--synthetic", "--noise", "0.3,0"}, "x"), "without noise there is nothing to filter");
   expect_refused(make({"--synthetic"}, "x"), "--noise: is missing");
+  expect_refused(make({"--synthetic", "--noise", "1e-300"}, "x"), "--noise: 1e-300; must be 0.001 to 100");
+  expect_refused(make({"--synthetic", "--noise", "1e300"}, "x"), "--noise: 1e+300; must be 0.001 to 100");
+  expect_refused(make({"--synthetic", "--noise", "0.3,1x"}, "x"), "--noise: '1x' is no finite number");
   expect_refused(make({"--synthetic", "--noise", "1", "--density", "0.5"}, "x"), "--density: is an option of --data");
   expect_refused(make({"--noise", "1"}, "x"), "give --data or --synthetic");
   expect_refused(make({"--synthetic", "--data", data_, "--noise", "1"}, "x"), "give one of --data and --synthetic");
+  EXPECT_FALSE(std::filesystem::exists(file("x")));
+}
+
+TEST_F(HistoriesCommands, NoFileIsReplaced) {
+  const std::string before = bytes_of(data_), folder = folder_.path() / "folder", link = folder_.path() / "link";
+  std::filesystem::create_directory(folder);
+  std::filesystem::create_symlink("nowhere", link);
+  for (const char* name : {"items.txt", "folder", "link"}) {
+    expect_refused(make({"--data", data_, "--density", "0.5"}, name), "exists; choose another name or remove it");
+    expect_refused(make({"--synthetic", "--noise", "1", "--items-file", file(name)}, "x"),
+                   "--items-file: " + file(name) + " exists; choose another name or remove it");
+  }
+  expect_refused(make({"--data", data_, "--density", "0.5"}, "none/x"), "--out: there is no folder");
+  expect_refused(make({"--data", data_, "--density", "0.5"}, "x/"), "--out: ");
+  expect_refused(make({"--data", data_, "--density", "0.5"}, std::string(300, 'x')), "cannot be the name of a file");
+  expect_refused(make({"--data", data_, "--density", "0.5"}, "x.txt.gz"), "the file is plain text; leave out .gz");
+  expect_refused(make({"--synthetic", "--noise", "1", "--items-file", file("folder/../x")}, "x"),
+                 "is the file of --out; choose another name");
+  EXPECT_EQ(bytes_of(data_), before);
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
   EXPECT_FALSE(std::filesystem::exists(file("x")));
 }
 
@@ -118,6 +142,9 @@ TEST_F(HistoriesCommands, GainsAreComparedByCondition) {
 
   expect_refused(run_gainlens({"gain-by", file("run-0")}), "must be a number, '=' and the folder of a run");
   expect_refused(run_gainlens({"gain-by", "0.5x=" + file("run-0")}), "must be a number");
+  expect_refused(run_gainlens({"gain-by", "1e308=" + file("run-0")}), "must be 0, or 1e-09 to 1e+09");
+  expect_refused(run_gainlens({"gain-by", runs[0], "0.3=" + file("run-0") + "/"}), "is given for two conditions");
+  expect_refused(run_gainlens({"gain-by", runs[0], "--arm", "textbook,textbook"}), "--arm: 'textbook' is given twice");
   expect_refused(run_gainlens({"gain-by", runs[0], "0=" + file("run-0.5")}), "condition 0: stands twice for textbook");
   expect_refused(run_gainlens({"gain-by", runs[0], "--arm", "textbok"}), "has no arm 'textbok'");
   expect_refused(run_gainlens({"gain-by", runs[0], "--arm", "plain"}), "--arm: plain is the baseline");

@@ -432,10 +432,10 @@ TEST_F(Recommend, NothingIsWrittenAmongCheckpoints) {
     expect_refusal_line(run_gainlens(training(run_ + place)), among);
   }
   expect_refusal_line(run_gainlens({"evaluate", "recommend", "--checkpoint", run_ + "/plain/seed-0", "--data", data_,
-                                    "--top-k", "3", "--out", run_ + "/plain/seed-0/model.safetensors"}),
+                                    "--top-k", "3", "--out", run_ + "/plain/seed-0/best.csv"}),
                       among);
   expect_refusal_line(run_gainlens({"evaluate", "recommend", "--checkpoint", run_ + "/plain/seed-0", "--data", data_,
-                                    "--top-k", "3", "--out", run_ + "/run.h5"}),
+                                    "--top-k", "3", "--out", run_ + "/best.csv"}),
                       "is the folder of a run");
   const std::string other = folder_.path() / "other";
   std::filesystem::create_directory(other);
@@ -467,6 +467,9 @@ TEST_F(Recommend, WrongRequestsAreOneLine) {
   refused({"--negatives", "5"}, "--negatives: has no effect, because 'loss' is \"full\"");
   refused({"--negative-exponent", "0.5"}, "--negative-exponent: has no effect");
   refused({"--precision-learning-rate", "5"}, "--precision-learning-rate: is an option of the filter");
+  refused({"--permute-popularity", "true"}, "--permute-popularity: is an option of the filter");
+  refused({"--arm", "bft", "--initial-precision", "table", "--permute-popularity", "true"},
+          "--permute-popularity: has no effect, because 'initial_precision' is \"table\"");
   refused({"--seeds-at-once", "0"}, "--seeds-at-once: 0; at least 1 is needed");
   refused({"--seeds", "3", "--seeds-at-once", "3"}, "--seeds-at-once: 3 trainings side by side need a thread each");
   refused({"--dropout", "1"}, "--dropout: 'dropout' is 1; must be at least 0 and below 1");
@@ -492,6 +495,11 @@ TEST_F(Recommend, WrongEvaluationsAreOneLine) {
     expect_refusal_line(run_gainlens(words), reason);
   };
   refused({"--checkpoint", checkpoint, "--data", data_, "--top-k", "3"}, "--top-k and --out belong together");
+  for (const char* none : {"0", "-1"})
+    refused({"--checkpoint", checkpoint, "--data", data_, "--top-k", none, "--out", "x"},
+            std::string("--top-k: ") + none + "; at least 1 is needed");
+  refused({"--checkpoint", checkpoint, "--data", data_, "--top-k", "3", "--out", folder_.path() / "none" / "x"},
+          "--out: there is no folder");
   refused({"--checkpoint", checkpoint, "--data", data_, "--top-k", "13", "--out", "x"}, "--top-k: 13");
   refused({"--checkpoint", checkpoint, "--data", data_, "--layout", "iclrc"}, "did you mean 'iclrec'");
   refused({"--checkpoint", checkpoint, "--data", data_, "--layout", "iclrec"},

@@ -25,7 +25,10 @@ TEST(ItemValues, StandInTheOrderOfTheCatalogue) {
   const ItemValues found = read("item,noise,place\n30,1.5,7\n10,-2e1,x\n40,3,\n20,0,1");
   EXPECT_EQ(found.name, "noise");
   EXPECT_THAT(found.values, ElementsAre(-20, 0, 1.5));
-  EXPECT_THAT(read("item,noise\r\n10,1\r\n20,2\r\n30,3\r\n").values, ElementsAre(1, 2, 3));
+  EXPECT_EQ(found.of_no_item, 1u);
+  const ItemValues from_a_sheet = read("\xEF\xBB\xBFitem,noise\r\n10,1\r\n20,2\r\n30,3\r\n");
+  EXPECT_THAT(from_a_sheet.values, ElementsAre(1, 2, 3));
+  EXPECT_EQ(from_a_sheet.of_no_item, 0u);
 }
 
 TEST(ItemValues, WhatIsMissingOrBrokenIsNamed) {
@@ -33,9 +36,9 @@ TEST(ItemValues, WhatIsMissingOrBrokenIsNamed) {
   EXPECT_THAT(refusal_of([] { read("item\n10\n"); }), HasSubstr("the first line must be item,NAME"));
   EXPECT_THAT(refusal_of([] { read("item,noise\n10,1\n20,2\n"); }), HasSubstr("has no line for item '30'"));
   EXPECT_THAT(refusal_of([] { read("item,noise\n10,1\n10,2\n"); }), HasSubstr("line 3: item '10' stands twice"));
-  for (const char* line : {"10", "10,", "10,x", "10,1x", "10,nan", "10,inf", ",1", ""})
+  for (const char* line : {"10", "10,", "10,x", "10,1x", "10,nan", "10,inf", "10,1.1e100", "10,-1e308", ",1", ""})
     EXPECT_THAT(refusal_of([&] { read(std::string("item,noise\n") + line + "\n20,1\n"); }),
-                HasSubstr("line 2 must be an item, a comma and a finite number"))
+                HasSubstr("line 2 must be an item, a comma and a number of at most 1e+100 in size"))
         << line;
 }
 

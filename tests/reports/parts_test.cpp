@@ -50,6 +50,7 @@ TEST(Csv, TextThatASpreadsheetWouldCalculateGetsAnApostrophe) {
 
 TEST(Html, NothingFromAFileIsMarkup) {
   EXPECT_EQ(escape_html("<a href='x'>\"&\""), "&lt;a href=&#39;x&#39;&gt;&quot;&amp;&quot;");
+  EXPECT_EQ(escape_html("a\x1b[31m"), "a\\x1b[31m");
 }
 
 PaperTable paper_table() {

@@ -174,6 +174,8 @@ TEST(Trainer, RefusesAFolderOfAnotherRequestOrInUse) {
 
 TEST(StoredRequest, AnAbsentKeyMeansWhatHeldBeforeTheOption) {
   const RequestRules rules = {.may_grow = {"/a/epochs"}, .absent = {{"/a", {{"option", 0.5}}}}, .complete = {"", "/a"}};
+  RequestRules with_hint = rules;
+  with_hint.hints["/a/option"] = "--preset x has it";
   const Json earlier = {{"version", 1}, {"a", {{"epochs", 3}}}};
   const Json same = {{"version", 1}, {"a", {{"epochs", 4}, {"option", 0.5}}}};
   const Json other = {{"version", 1}, {"a", {{"epochs", 3}, {"option", 0.7}}}};
@@ -188,7 +190,9 @@ TEST(StoredRequest, AnAbsentKeyMeansWhatHeldBeforeTheOption) {
   };
   EXPECT_THAT(refusal(earlier, other), HasSubstr("/a/option is 0.5 in the stored request (which does not name it) and "
                                                  "0.7 in this one"));
-  EXPECT_THAT(refusal(other, earlier), HasSubstr("/a/option is 0.7 in the stored request and 0.5 in this one"));
+  EXPECT_THAT(refusal(other, earlier), HasSubstr("/a/option is 0.7 in the stored request and 0.5 in this one; choose"));
+  EXPECT_THAT(gainlens::testing::refusal_of([&] { check_same_request(other, earlier, "folder", with_hint); }),
+              HasSubstr("and 0.5 in this one (--preset x has it); choose"));
   EXPECT_THAT(refusal({{"version", 1}, {"a", Json::object()}}, same),
               HasSubstr("lacks /a/epochs, which every version"));
   EXPECT_THAT(refusal({{"version", 1}, {"b", 1}, {"a", {{"epochs", 3}, {"c", 1}}}}, same),
