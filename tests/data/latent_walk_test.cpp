@@ -168,7 +168,7 @@ TEST(LatentWalk, RequestsThatMakeNoSenseAreRefused) {
     return refusal_of([&] { latent_walk(options); });
   };
   for (const double noise : {0.0, -1.0, 101.0, no_number})
-    EXPECT_THAT(refusal([&](WalkOptions& o) { o.noise = {0.3, noise}; }), HasSubstr("must be above 0")) << noise;
+    EXPECT_THAT(refusal([&](WalkOptions& o) { o.noise = {0.3, noise}; }), HasSubstr("must be 0.001 to 100")) << noise;
   EXPECT_THAT(refusal([](WalkOptions& o) { o.noise = {}; }), HasSubstr("0 levels; must be 1 to 100"));
   for (const double drift : {-0.1, 1.0, no_number})
     EXPECT_THAT(refusal([&](WalkOptions& o) { o.drift = drift; }), HasSubstr("must be at least 0, and below 1"));
