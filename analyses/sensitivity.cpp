@@ -173,7 +173,7 @@ std::string not_decided(const KnobResult& knob) {
     most = std::max(most, *reach);
     if (setting.p && *setting.p <= decision_level) before_holm.push_back(change_in_words(setting));
   }
-  std::string words = fmt::format("not decided: a change of {} is not excluded", percent(most));
+  std::string words = fmt::format("not decided: flat only within ±{}", percent(most));
   if (!before_holm.empty())
     words += fmt::format("; before Holm's correction alone a difference at {}", fmt::join(before_holm, ", "));
   return words;

@@ -46,8 +46,8 @@ struct SettingResult {
 
   bool is_flat() const { return same_ranks || equivalence.flatness == Flatness::equivalent; }
   bool differs() const;  ///< after Holm
-  /// The smallest relative margin within which the setting would be shown to be flat: the end of the 90% interval that
-  /// is farther from 0.
+  /// The smallest relative margin within which the setting would be shown to be flat: the end of the 90% interval of
+  /// the log ratio that is farther from 0. So -6.8% asks for 7.3%: 1 / (1 + 0.073) is 1 - 0.068.
   Measured reach() const;
 };
 

@@ -126,7 +126,7 @@ std::pair<double, double> mean_and_error(const RankingMetric& metric, const std:
 
 constexpr const char* what_ranks[] = {"exact: the Kalman filter that knows the noise of every item",
                                       "alike: the Kalman filter that takes all items for equally noisy",
-                                      "constant: one gain for all clicks, the best one"};
+                                      "constant: one gain for all clicks, that of the least squared error"};
 
 void make_walk(const HistoriesArguments& arguments, const GlobalOptions& global) {
   data::WalkOptions options = arguments.walk;

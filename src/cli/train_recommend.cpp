@@ -92,10 +92,11 @@ recommend::Variant parse_variant(const std::string& text) {
   return variant;
 }
 
-/// The file's name without folder and extensions.
+/// The file's name without folder, compression and format: "density-0.25" of "data/density-0.25.txt.gz".
 std::string data_name(const std::string& path) {
-  const std::string name = std::filesystem::path(path).filename().string();
-  return name.substr(0, name.find('.', 1));
+  std::filesystem::path name = std::filesystem::path(path).filename();
+  if (name.extension() == ".gz") name = name.stem();
+  return name.stem().string();
 }
 
 OrderedJson to_json(const experiment::Outcome& done, std::int64_t items) {

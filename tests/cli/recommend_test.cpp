@@ -128,7 +128,7 @@ TEST_F(Recommend, BestItemsAreCountedAndNoIdIsAFormula) {
 }
 
 TEST_F(Recommend, ThePaperStandsWhereItIsNamedOrTheDataHaveItsSize) {
-  data_ = write_file(folder_.path() / "my-games-2024.dat", ring());
+  data_ = write_file(folder_.path() / "my-games-0.5.dat", ring());
   ASSERT_EQ(run_gainlens(training(run_, {"--arm", "plain,bft", "--warm-up", "1", "--seeds", "2"})).exit_code, 0);
   const auto paper_rows = [](const std::string& text) { return text.find("\n  paper ") != std::string::npos; };
   EXPECT_FALSE(paper_rows(run_gainlens({"compare", run_}).out));
@@ -139,7 +139,7 @@ TEST_F(Recommend, ThePaperStandsWhereItIsNamedOrTheDataHaveItsSize) {
   EXPECT_FALSE(paper_rows(run_gainlens({"compare", run_, "--paper", "none"}).out));
   expect_refusal_line(run_gainlens({"compare", run_, "--paper", "tosy"}), "did you mean 'Toys'");
   expect_refusal_line(run_gainlens({"compare", run_, "--paper", "toys,beauty"}),
-                      "--paper: 2 names for 1 data set (my-games-2024); give one name for each");
+                      "--paper: 2 names for 1 data set (my-games-0.5); give one name for each");
   ASSERT_EQ(run_gainlens({"report", run_, "--paper", "Toys"}).exit_code, 0);
   EXPECT_THAT(bytes_of(run_ + "/report/report.html"), HasSubstr("for Toys, which --paper names"));
   ASSERT_EQ(run_gainlens({"report", run_}).exit_code, 0);

@@ -49,7 +49,7 @@ TEST_P(DegenerateRun, GivesASensibleReport) {
   for (const auto& runs : {alone, both}) {
     const fs::path out = folder.path() / fmt::format("out-{}", runs.size());
     Writing writing;
-    if (runs.size() > 1) writing.style.formats = {"svg"};
+    writing.style.formats = {"svg"};
     const WrittenReport report = write_report(runs, out, {}, writing);
     for (const std::string& reason : report.left_out) EXPECT_GT(reason.size(), 20u) << reason;
     for (const auto& [file, text] : contents(out)) {

@@ -58,6 +58,9 @@ void write_program(const fs::path& folder, const std::string& name, const std::s
   fs::permissions(folder / name, fs::perms::owner_all);
 }
 
+/// What is written as SVG alone: a test that is not about the other formats need not wait for them.
+const Writing svg_alone = {.style = {.formats = {"svg"}}};
+
 TEST(Report, EveryFileIsThereAndTheSameTwice) {
   const TemporaryFolder folder;
   const auto reader = write_run(folder.path() / "run", report_run());
@@ -85,7 +88,7 @@ TEST(Report, SummaryHasItsKeysAndEveryNullAReason) {
   run.gated = false;
   run.lengths = {64};
   run.samples = 1;
-  write_report(write_run(folder.path() / "run", run), folder.path() / "out");
+  write_report(write_run(folder.path() / "run", run), folder.path() / "out", {}, svg_alone);
   const Json summary = read_json_file(folder.path() / "out" / "summary.json");
   std::set<std::string> keys;
   for (const auto& [key, value] : summary.items()) keys.insert(key);
@@ -113,7 +116,7 @@ TEST(Report, SummaryHasItsKeysAndEveryNullAReason) {
 
 TEST(Report, PageNeedsNothingElse) {
   const TemporaryFolder folder;
-  write_report(write_run(folder.path() / "run", report_run()), folder.path() / "out");
+  write_report(write_run(folder.path() / "run", report_run()), folder.path() / "out", {}, svg_alone);
   const std::string page = read_text_file(folder.path() / "out" / "report.html");
   EXPECT_EQ(count(page, "<svg "), 11u);
   EXPECT_EQ(count(page, "<script"), 0u);
@@ -138,7 +141,7 @@ TEST(Report, TheFirstScreenSaysWhatWasRunAndWhereTheSinksAre) {
   const TemporaryFolder folder;
   const auto reader = write_run(folder.path() / "run", report_run());
   const auto page_of = [&] {
-    write_report(reader, folder.path() / "out");
+    write_report(reader, folder.path() / "out", {}, svg_alone);
     return read_text_file(folder.path() / "out" / "report.html");
   };
   // Without log.json a run has no names.
@@ -162,7 +165,7 @@ TEST(Report, AnOlderRunSaysThatItsSinksAreThoseOfTheFirstKeys) {
   const TemporaryFolder folder;
   SyntheticRun run = report_run();
   run.version = 3;
-  write_report(write_run(folder.path() / "run", run), folder.path() / "out");
+  write_report(write_run(folder.path() / "run", run), folder.path() / "out", {}, svg_alone);
   EXPECT_THAT(read_text_file(folder.path() / "out" / "report.html"),
               HasSubstr("older version, which measured sinks at keys 0 to 7 alone"));
   EXPECT_EQ(read_json_file(folder.path() / "out" / "summary.json").at("overview").at("sinks").at("measured"),
@@ -171,7 +174,7 @@ TEST(Report, AnOlderRunSaysThatItsSinksAreThoseOfTheFirstKeys) {
 
 TEST(Report, OneThingHasOneName) {
   const TemporaryFolder folder;
-  write_report(write_run(folder.path() / "run", report_run()), folder.path() / "out");
+  write_report(write_run(folder.path() / "run", report_run()), folder.path() / "out", {}, svg_alone);
   const std::string page = read_text_file(folder.path() / "out" / "report.html");
   for (const char* other : {"key 0", "alpha_1", "<i>α</i><sub>1</sub>", "α_1", "p<sub>0</sub>", "25,598", "SASRec"})
     EXPECT_THAT(page, Not(HasSubstr(other)));
@@ -185,7 +188,7 @@ TEST(Report, ThePaperHasAFoldOrAPage) {
   const TemporaryFolder folder;
   const auto reader = write_run(folder.path() / "run", report_run());
   const fs::path out = folder.path() / "out";
-  write_report(reader, out);
+  write_report(reader, out, {}, svg_alone);
   std::string page = read_text_file(out / "report.html");
   const auto fold = page.find("<details class=\"paper\"");
   ASSERT_NE(fold, std::string::npos);
@@ -203,7 +206,7 @@ TEST(Report, ThePaperHasAFoldOrAPage) {
   EXPECT_THAT(paper, Not(HasSubstr("<section id=\"files-section\"")));
   EXPECT_TRUE(fs::exists(out / "tables" / "verdicts.tex"));
 
-  write_report(reader, out);  // the page of an earlier report does not stay
+  write_report(reader, out, {}, svg_alone);  // the page of an earlier report does not stay
   EXPECT_FALSE(fs::exists(out / "paper.html"));
 }
 
@@ -265,7 +268,7 @@ TEST(Report, SomeLengthsAlone) {
       },
       ThrowsMessage<InvalidArgument>(HasSubstr("no length of 100 tokens; it has 64, 128, 256")));
   reader.keep_lengths({64, 128});
-  write_report(reader, folder.path() / "out");
+  write_report(reader, folder.path() / "out", {}, svg_alone);
   const Json summary = read_json_file(folder.path() / "out" / "summary.json");
   ASSERT_EQ(summary.at("lengths").size(), 2u);
   EXPECT_EQ(summary.at("lengths").at(1).at("tokens"), 128);
@@ -278,7 +281,7 @@ TEST(Report, TextFromTheRunIsEscaped) {
   SyntheticRun run = report_run();
   run.family = "<script>alert(1)</script>";
   run.bos_policy = "always & \"<b>\"";
-  write_report(write_run(folder.path() / "run", run), folder.path() / "out");
+  write_report(write_run(folder.path() / "run", run), folder.path() / "out", {}, svg_alone);
   const std::string page = read_text_file(folder.path() / "out" / "report.html");
   EXPECT_THAT(page, Not(HasSubstr("<script")));
   EXPECT_THAT(page, Not(HasSubstr("<b>\"")));
@@ -293,7 +296,8 @@ TEST(Report, OneLayerOneHeadNoGateNoBos) {
   run.gated = false;
   run.bos.reset();
   run.bos_policy = "never";
-  const WrittenReport report = write_report(write_run(folder.path() / "run", run), folder.path() / "out");
+  const WrittenReport report =
+      write_report(write_run(folder.path() / "run", run), folder.path() / "out", {}, svg_alone);
   ASSERT_EQ(report.left_out.size(), 1u);
   EXPECT_THAT(report.left_out[0], HasSubstr("gain-theory: the run has one length"));
   const std::string page = read_text_file(folder.path() / "out" / "report.html");
@@ -306,7 +310,8 @@ TEST(Report, RunWithoutStatisticsSaysWhyNothingIsDrawn) {
   const TemporaryFolder folder;
   SyntheticRun run = report_run();
   run.statistics = run.gated = false;
-  const WrittenReport report = write_report(write_run(folder.path() / "run", run), folder.path() / "out");
+  const WrittenReport report =
+      write_report(write_run(folder.path() / "run", run), folder.path() / "out", {}, svg_alone);
   EXPECT_EQ(report.left_out.size(), 10u);
   EXPECT_THAT(read_text_file(folder.path() / "out" / "report.html"),
               HasSubstr("Left out: the run has no summary/n_eff"));
@@ -315,11 +320,11 @@ TEST(Report, RunWithoutStatisticsSaysWhyNothingIsDrawn) {
 TEST(Report, FiguresOfAnEarlierReportDoNotStay) {
   const TemporaryFolder folder;
   const fs::path out = folder.path() / "out";
-  write_report(write_run(folder.path() / "run", report_run()), out);
+  write_report(write_run(folder.path() / "run", report_run()), out, {}, svg_alone);
   ASSERT_TRUE(fs::exists(out / "gain-theory.svg"));
   SyntheticRun one_length = report_run();
   one_length.lengths = {64};
-  write_report(write_run(folder.path() / "other", one_length), out);
+  write_report(write_run(folder.path() / "other", one_length), out, {}, svg_alone);
   EXPECT_FALSE(fs::exists(out / "gain-theory.svg"));
   EXPECT_TRUE(fs::exists(out / "context.svg"));
 }
@@ -328,7 +333,7 @@ TEST(Report, MissingGnuplotSaysWhatToInstallAndLeavesNothing) {
   const TemporaryFolder folder;
   const auto reader = write_run(folder.path() / "run", report_run());
   const Path path(folder.path().string());
-  EXPECT_THAT([&] { write_report(reader, folder.path() / "out"); },
+  EXPECT_THAT([&] { write_report(reader, folder.path() / "out", {}, svg_alone); },
               ThrowsMessage<RunFailed>(HasSubstr("install gnuplot")));
   EXPECT_TRUE(fs::is_empty(folder.path() / "out"));
 }
@@ -354,7 +359,7 @@ TEST(Report, FailingGnuplotIsQuotedAndLeavesTheOldReport) {
   std::fclose(std::fopen((folder.path() / "out" / "context.svg").c_str(), "w"));
   write_program(folder.path() / "bin", "gnuplot", "echo no such font >&2\nexit 3");
   const Path path((folder.path() / "bin").string() + ":" + std::getenv("PATH"));
-  EXPECT_THAT([&] { write_report(reader, folder.path() / "out"); },
+  EXPECT_THAT([&] { write_report(reader, folder.path() / "out", {}, svg_alone); },
               ThrowsMessage<RunFailed>(HasSubstr("exit code 3: no such font")));
   EXPECT_EQ(contents(folder.path() / "out").size(), 1u);
 }
@@ -367,7 +372,7 @@ TEST(ReportOfSeveral, OverlaysFiguresAndTabulatesDifferences) {
   const auto gated = write_run(folder.path() / "gated", report_run());
   const std::vector<RunInput> runs = {{"plain", plain}, {"gated_1", gated}};
   const fs::path out = folder.path() / "out";
-  EXPECT_THAT(write_report(runs, out).left_out, IsEmpty());
+  EXPECT_THAT(write_report(runs, out, {}, svg_alone).left_out, IsEmpty());
   const std::string page = read_text_file(out / "report.html");
   EXPECT_THAT(page, HasSubstr("gated_1 less plain, paired by chunk"));
   EXPECT_THAT(page, HasSubstr("Each model is one training run"));
@@ -387,11 +392,11 @@ TEST(ReportOfSeveral, SmallerReportLeavesNoTableOfALarger) {
   const auto plain = write_run(folder.path() / "plain", other_model(report_run()));
   const auto gated = write_run(folder.path() / "gated", report_run());
   const std::vector<RunInput> runs = {{"plain", plain}, {"gated", gated}};
-  write_report(runs, folder.path() / "out");
+  write_report(runs, folder.path() / "out", {}, svg_alone);
   fs::create_directories(folder.path() / "out" / "tables" / "hand");
   const std::vector<std::string> own = {"my-own.tex", "heatmap-mine.tex", "hand/context.csv", "hand/differences.tex"};
   for (const std::string& file : own) std::fclose(std::fopen((folder.path() / "out" / "tables" / file).c_str(), "w"));
-  write_report(gated, folder.path() / "out");
+  write_report(gated, folder.path() / "out", {}, svg_alone);
   EXPECT_FALSE(fs::exists(folder.path() / "out" / "tables" / "differences.tex"));
   EXPECT_FALSE(fs::exists(folder.path() / "out" / "tables" / "run-1" / "context.csv"));
   for (const std::string& file : own) EXPECT_TRUE(fs::exists(folder.path() / "out" / "tables" / file)) << file;
@@ -402,7 +407,9 @@ TEST(ReportOfSeveral, RefusesTheSameRunTwiceTheSameNameAndTooMany) {
   const auto one = write_run(folder.path() / "one", report_run());
   const auto other = write_run(folder.path() / "other", other_model(report_run()));
   const fs::path out = folder.path() / "out";
-  const auto report = [&](const std::vector<RunInput>& runs) { return [&out, runs] { write_report(runs, out); }; };
+  const auto report = [&](const std::vector<RunInput>& runs) {
+    return [&out, runs] { write_report(runs, out, {}, svg_alone); };
+  };
   EXPECT_THAT(report({{"a", one}, {"b", one}}), ThrowsMessage<InvalidArgument>(HasSubstr("hold the same request")));
   EXPECT_THAT(report({{"a", one}, {"b", other}, {"c", other}}),
               ThrowsMessage<InvalidArgument>(HasSubstr("hold the same request")));
@@ -418,14 +425,14 @@ TEST(Report, RunWithoutACompleteChunkIsRefused) {
   run.lengths = {64};
   run.missing = {{64, 0}, {64, 1}};
   const auto reader = write_run(folder.path() / "run", run);
-  EXPECT_THAT([&] { write_report(reader, folder.path() / "out"); },
+  EXPECT_THAT([&] { write_report(reader, folder.path() / "out", {}, svg_alone); },
               ThrowsMessage<InvalidArgument>(HasSubstr("no chunk is complete; finish the sweep first")));
   EXPECT_FALSE(fs::exists(folder.path() / "out"));
 }
 
 TEST(Report, FiguresHaveAPapersWidth) {
   const TemporaryFolder folder;
-  write_report(write_run(folder.path() / "run", report_run()), folder.path() / "out");
+  write_report(write_run(folder.path() / "run", report_run()), folder.path() / "out", {}, svg_alone);
   for (const auto& [file, text] : contents(folder.path() / "out")) {
     if (!file.ends_with(".svg")) continue;
     const bool column = text.find("width=\"320\"") != std::string::npos,

@@ -52,7 +52,7 @@ TEST(SensitivityTerminal, SaysTheAnswerOfEachKnobAndWhatThePaperSays) {
   const std::string text = print_sensitivity(read(seven_knobs()));
   EXPECT_THAT(
       text, AllOf(StartsWith("arm bft on made (sasrec), HR@10, seeds 0 to 4, 600 users; margin ±1%\n"),
-                  HasSubstr("\nK0 (initial_gain): not decided: a change of "),
+                  HasSubstr("\nK0 (initial_gain): not decided: flat only within ±"),
                   HasSubstr("  paper: zero measurable effect across an order of magnitude\n"),
                   HasSubstr("\nwarm-up (warm_up): differs: worse at 0 (-"), HasSubstr("  paper: a cliff: 0 steps lose"),
                   HasSubstr("\n  1/d       5     0."), HasSubstr("reference\n"),
