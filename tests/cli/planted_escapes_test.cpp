@@ -1,11 +1,13 @@
 // A terminal obeys what it is sent: a name in a file could clear the screen, hide a line or make up another one. Here
 // such a text stands in every place where a file can hold text, one place at a time, and the commands that read the
 // file, called in this process, must not send it on.
+#include "analyses/made_sensitivity.h"
 #include "cli/application.h"
 #include "cli/planted_files.h"
 #include "cli/tiny_checkpoint.h"
 #include "core/json.h"
 #include "language/language_testing.h"
+#include "runfile/made_experiment_run.h"
 #include "runfile/made_recommend_run.h"
 #include "support/file_bytes.h"
 #include "support/shared_data.h"
@@ -246,6 +248,52 @@ TEST_F(PlantedEscapes, RunsOfRecommenders) {
   for_each_planted_hdf5(file, other, [&](const std::string& place) { try_place(place, commands); });
   plant_everywhere(file, other);
   try_place("every attribute at once", {{"report", other, "--out", path("report")}});
+}
+
+TEST_F(PlantedEscapes, RunsWithVariants) {
+  const fs::path file = path("run.h5"), other = path("planted.h5");
+  runfile::write_recommend_run(
+      file, made_sensitivity_run({.settings = {{"initial_gain", 0.5, 0.2}}, .seeds = 3, .users = 60}));
+  const std::string condition = "1=" + other.string();
+  const std::vector<Words> commands = {{"sensitivity", other},
+                                       {"sensitivity", other, "--json"},
+                                       {"gain-by", condition, "--baseline", "bft"},
+                                       {"gain-by", condition, "--baseline", "bft", "--json"}};
+  for_each_planted_hdf5(file, other, [&](const std::string& place) { try_place(place, commands); });
+  plant_everywhere(file, other);
+  try_place("every attribute at once", {{"sensitivity", other, "--out", path("knobs")},
+                                        {"gain-by", condition, "--baseline", "bft", "--out", path("gains")}});
+}
+
+TEST_F(PlantedEscapes, RunsOfExperiments) {
+  const fs::path file = path("run.h5"), other = path("planted.h5");
+  runfile::write_experiment_run(file, made_experiment_run(), "made");
+  const std::vector<Words> commands = {
+      {"inspect", other}, {"inspect", other, "--json"}, {"compare", other}, {"compare", other, "--json"}};
+  for_each_planted_hdf5(file, other, [&](const std::string& place) { try_place(place, commands); });
+}
+
+TEST_F(PlantedEscapes, NumbersOfItems) {
+  std::string histories, numbers;
+  for (int user = 0; user < 30; ++user) {
+    histories += std::to_string(user);
+    for (int i = 0; i < 5; ++i) histories += " " + std::to_string((user * 7 + i * 11) % 60 + 1);
+    histories += "\n";
+  }
+  for (int item = 1; item <= 60; ++item) numbers += std::to_string(item) + "," + std::to_string(item % 7) + "\n";
+  const std::string data = write_file(path("data.txt"), histories), file = path("numbers.csv");
+  const std::string run = path("run"), name = one_line_plant;
+  printed_by({"train", "recommend", "--data", data, "--out", run, "--arm", "bft", "--warm-up", "0", "--epochs", "1",
+              "--width", "8", "--threads", "1", "--inner-width", "8", "--quiet"});
+  ASSERT_TRUE(fs::exists(fs::path(run) / "run.h5"));
+  const std::vector<Words> commands = {{"k-by-frequency", run, "--data", data, "--against", file, "--threads", "1"}};
+  const std::vector<std::string> contents = {
+      "item," + name + "\n" + numbers, name + ",noise\n" + numbers, "item,noise\n" + name + ",1\n" + numbers,
+      "item,noise\n1," + name + "\n" + numbers, "item,noise\n" + numbers + "1," + name + "\n"};
+  for (const std::string& content : contents) {
+    write_file(file, content);
+    try_place(content, commands);
+  }
 }
 
 TEST_F(PlantedEscapes, TrainedRecommenders) {
