@@ -44,9 +44,15 @@ struct RunOptions {
   std::vector<at::Tensor>* stretch_sums = nullptr;
 };
 
+/// Rows whose dot product is the score of an item.
+struct ScoreFactors {
+  at::Tensor hidden;  ///< [row, n]
+  at::Tensor head;    ///< [items, n]
+};
+
 /// What a model knows at the last position of each history: what it recommends from.
 struct LastStates {
-  at::Tensor hidden;  ///< [sequence, width] the stream after the last norm
+  at::Tensor hidden;  ///< [sequence, width] as Backbone::run() gives it
   /// [sequence, width] lambda' of the stream: after the update of the last layer, behind which nothing is predicted.
   /// Undefined: the model has no filter with a gain, or its filter is not in force.
   at::Tensor precision;
@@ -67,7 +73,7 @@ class Backbone : public hooks::HookedModel {
   virtual HistoryView view() const = 0;
   virtual std::int64_t items() const = 0;  ///< of the catalogue: ids 1 to this number
 
-  /// The stream after the last norm. Hooks see rows as [1, position, ..].
+  /// What the output head is applied to: the stream after the last norm. Hooks see rows as [1, position, ..].
   /// @param sequences  packed with view()
   /// @returns [position, width]
   virtual at::Tensor run(const PackedSequences& sequences, const RunOptions& options = {},
@@ -77,6 +83,11 @@ class Backbone : public hooks::HookedModel {
   virtual LastStates last_states(const PackedSequences& sequences) const;
   /// The output head, [items, width]: row i belongs to item i + 1.
   virtual at::Tensor head() const = 0;
+  /// What is added to the score of each item, [items]; undefined: nothing.
+  virtual at::Tensor head_bias() const { return {}; }
+  /// The head as a product alone: a bias is one more column, beside a column of ones.
+  /// @param hidden  [row, width]
+  ScoreFactors score_factors(const at::Tensor& hidden) const;
   /// Mean cross-entropy over all items of the catalogue, with a gradient.
   /// @param hidden   [row, width]
   /// @param targets  int64 [row]: ids from 1
@@ -95,12 +106,6 @@ class Backbone : public hooks::HookedModel {
 
   /// The device of the head and of all other weights.
   at::Device device() const { return head().device(); }
-};
-
-/// What a training asks the model for.
-enum class Objective {
-  next_item,    ///< at each position of a history, the item that follows
-  masked_item,  ///< at positions whose item is hidden, this item
 };
 
 /// What a model is made from.
@@ -128,11 +133,10 @@ struct ForeignLayout {
 struct BackboneKind {
   std::string name;  ///< of --backbone; config.json has model_type_of(name)
   std::string help;
-  Objective objective = Objective::next_item;
   std::vector<Knob<Json>> knobs;  ///< of ModelPlan::options; erased_knobs() makes them
   /// @throws InvalidArgument  a model that cannot be made: numbers out of range, an arm that the backbone does not have
   void (*check)(const ModelPlan& plan, const std::string& where);
-  HistoryView (*view)(const ModelPlan& plan);
+  HistoryView (*view)(const ModelPlan& plan);  ///< what the model sees, and what its training asks
   /// An untrained model. Its weights are leaf tensors in float32, with gradients but for the constants.
   std::unique_ptr<Backbone> (*make)(const ModelPlan& plan, std::uint64_t seed);
   /// A model with stored weights, for evaluation.

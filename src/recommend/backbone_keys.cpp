@@ -24,7 +24,8 @@ void add_keys(std::span<const Knob<Owner>> knobs, std::vector<std::string>& keys
 std::vector<std::string> settings_keys(std::string_view backbone, const std::string& where) {
   // As in backbones(), which needs libtorch.
   std::map<std::string, std::vector<std::string>, std::less<>> of_backbones;
-  add_keys(sasrec_knobs(), of_backbones["sasrec"]);
+  for (const bool bidirectional : {false, true})
+    add_keys(sasrec_knobs(bidirectional), of_backbones[sasrec_name(bidirectional)]);
   const auto found = of_backbones.find(backbone);
   if (found == of_backbones.end()) {
     std::vector<std::string> names;

@@ -12,7 +12,7 @@
 namespace gainlens::recommend {
 
 const std::vector<BackboneKind>& backbones() {
-  static const std::vector<BackboneKind> all = {sasrec_backbone()};
+  static const std::vector<BackboneKind> all = {sasrec_backbone(), bert4rec_backbone()};
   return all;
 }
 
@@ -31,7 +31,15 @@ LastStates Backbone::last_states(const PackedSequences& sequences) const {
 }
 
 at::Tensor Backbone::mean_loss(const at::Tensor& hidden, const at::Tensor& targets) const {
-  return kernels::trained_mean_loss(hidden, head(), targets - 1);
+  const ScoreFactors factors = score_factors(hidden);
+  return kernels::trained_mean_loss(factors.hidden, factors.head, targets - 1);
+}
+
+ScoreFactors Backbone::score_factors(const at::Tensor& hidden) const {
+  const at::Tensor bias = head_bias();
+  if (!bias.defined()) return {hidden, head()};
+  const at::Tensor ones = at::ones({hidden.size(0), 1}, hidden.options().requires_grad(false));
+  return {at::cat({hidden, ones}, 1), at::cat({head(), bias.unsqueeze(1)}, 1)};
 }
 
 }  // namespace gainlens::recommend

@@ -16,12 +16,13 @@
 namespace gainlens::recommend {
 namespace {
 
-void append_users(ReadPositions& to, const PackedSequences& packed) {
+/// @param masks  a mask that stands after each history, which is no item: 0 or 1
+void append_users(ReadPositions& to, const PackedSequences& packed, std::int64_t masks) {
   const at::Tensor items = packed.items.to(at::kCPU).contiguous();
   const std::int64_t* const ids = items.const_data_ptr<std::int64_t>();
   for (std::int64_t user = 0; user < packed.sequences(); ++user) {
     const std::int64_t first = packed.begin[static_cast<std::size_t>(user)];
-    const std::int64_t length = packed.begin[static_cast<std::size_t>(user) + 1] - first;
+    const std::int64_t length = packed.begin[static_cast<std::size_t>(user) + 1] - first - masks;
     for (std::int64_t i = 0; i < length; ++i) {
       to.item.push_back(static_cast<std::size_t>(ids[first + i] - 1));
       to.place.push_back(static_cast<double>(i + 1));
@@ -52,11 +53,14 @@ FilteredPositions filtered_positions(Backbone& model, const data::LeaveOneOut& s
   FilteredPositions found;
   found.share = filter.share;
   found.layers.resize(filter.host.layer_filter_weights().size());
+  const std::int64_t mask = model.view().mask;
+  at::Tensor of_items;  // int64: the positions of items in the users that are read; undefined: all
   hooks::Hooks hooks;
   const auto keep = [&](std::size_t layer, std::string_view site, std::vector<double>& to) {
     hooks.observe(hooks::block_site(static_cast<std::int64_t>(layer), site),
-                  [&to](const hooks::Site&, const at::Tensor& seen) {
-                    append_row_means(to, seen.flatten(0, 1));  // seen is [1, position, ..]
+                  [&to, &of_items](const hooks::Site&, const at::Tensor& seen) {
+                    const at::Tensor rows = seen.flatten(0, 1);  // seen is [1, position, ..]
+                    append_row_means(to, of_items.defined() ? rows.index_select(0, of_items) : rows);
                   });
   };
   for (std::size_t layer = 0; layer < found.layers.size(); ++layer) {
@@ -68,8 +72,9 @@ FilteredPositions filtered_positions(Backbone& model, const data::LeaveOneOut& s
     for (std::int64_t user = begin; user < std::min(begin + users_at_once, split.users()); ++user)
       histories.push_back(split.history(user, held_out));
     const PackedSequences packed = pack(histories, model.view(), model.device());
+    if (mask != 0) of_items = packed.items.ne(mask).nonzero().flatten();
     model.run(packed, {}, hooks);
-    append_users(found.read, packed);
+    append_users(found.read, packed, mask != 0 ? 1 : 0);
   }
   check_finite(found, where);
   return found;

@@ -343,7 +343,8 @@ at::Tensor BackboneScorer::represent(std::span<const data::History> histories) {
 }
 
 at::Tensor BackboneScorer::scores(const at::Tensor& users, std::int64_t first, std::int64_t count) {
-  return at::mm(users, model_.head().narrow(0, first, count).t());
+  const at::Tensor products = at::mm(users, model_.head().narrow(0, first, count).t()), bias = model_.head_bias();
+  return bias.defined() ? products + bias.narrow(0, first, count) : products;
 }
 
 }  // namespace gainlens::recommend

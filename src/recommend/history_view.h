@@ -16,9 +16,13 @@ struct HistoryView {
   std::int64_t positions = 0;  ///< of a longer history it sees the last items alone
   Alignment alignment = Alignment::end;
   bool times = false;  ///< also when each interaction was
+  /// The token MASK: it stands after a history whose next item is asked for, and in training in the place of items that
+  /// are asked for. 0: there is none, and each position of a training history is asked for the item that follows.
+  std::int64_t mask = 0;
+  double mask_probability = 0;  ///< of each item of a training history, if there is a mask
 
-  /// How many interactions it sees of a history of `length`.
-  std::int64_t seen(std::int64_t length) const { return std::min(length, positions); }
+  /// How many interactions it sees of a history of `length` whose next item is asked for.
+  std::int64_t seen(std::int64_t length) const { return std::min(length, mask == 0 ? positions : positions - 1); }
 };
 
 }  // namespace gainlens::recommend

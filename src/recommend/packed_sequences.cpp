@@ -13,13 +13,15 @@ at::Tensor PackedSequences::last_rows() const {
 }
 
 PackedSequences pack(std::span<const data::History> histories, const HistoryView& view, at::Device device) {
+  ASSERT(view.mask == 0 || !view.times, "a mask has no time");
   PackedSequences packed;
   packed.begin.push_back(0);
   std::vector<std::int64_t> items, places;
   std::vector<double> times;
   for (const data::History& history : histories) {
-    const std::int64_t all = std::ssize(history.items), length = view.seen(all);
-    const std::int64_t first = view.alignment == Alignment::end ? view.positions - length : 0;
+    const std::int64_t all = std::ssize(history.items), length = view.seen(all),
+                       positions = view.mask == 0 ? length : length + 1;
+    const std::int64_t first = view.alignment == Alignment::end ? view.positions - positions : 0;
     CHECK(!view.times || std::ssize(history.times) == all,
           "histories: the data set has no times, and the model needs them");
     for (std::int64_t i = 0; i < length; ++i) {
@@ -28,16 +30,16 @@ PackedSequences pack(std::span<const data::History> histories, const HistoryView
       places.push_back(first + i);
       if (view.times) times.push_back(history.times[source]);
     }
-    packed.begin.push_back(packed.begin.back() + length);
+    if (view.mask != 0) {
+      items.push_back(view.mask);
+      places.push_back(first + length);
+    }
+    packed.begin.push_back(packed.begin.back() + positions);
   }
   packed.items = at::tensor(items, at::kLong).to(device);
   packed.places = at::tensor(places, at::kLong).to(device);
   if (view.times) packed.times = at::tensor(times, at::kDouble).to(device);
   return packed;
-}
-
-std::int64_t trained_positions(const data::LeaveOneOut& split, std::int64_t user, const HistoryView& view) {
-  return view.seen(static_cast<std::int64_t>(split.training_inputs(user).size()));
 }
 
 PackedSequences pack_training(const data::LeaveOneOut& split, std::span<const std::int64_t> users,

@@ -14,7 +14,7 @@ namespace gainlens::recommend {
 
 /// Histories of several users one after another, without padding.
 struct PackedSequences {
-  at::Tensor items;             ///< int64 [position], ids from 1
+  at::Tensor items;             ///< int64 [position], ids from 1, or HistoryView::mask
   at::Tensor places;            ///< int64 [position]: 0 to HistoryView::positions - 1
   at::Tensor times;             ///< float64 [position] in seconds; undefined if the view has no times
   kernels::PackedBounds begin;  ///< [sequence + 1]
@@ -24,13 +24,11 @@ struct PackedSequences {
   at::Tensor last_rows() const;  ///< int64 [sequence]: the last position of each sequence, on the device of `items`
 };
 
-/// Packs histories. Each keeps the last interactions that the view shows. An empty history has no position.
+/// Packs histories whose next item is asked for. Each keeps the last interactions that the view shows, and ends with
+/// the mask if the view has one; else an empty history has no position.
 /// @param device  where the tensors shall be
 /// @throws InvalidArgument  the view shows times, and a history has none
 PackedSequences pack(std::span<const data::History> histories, const HistoryView& view, at::Device device = at::kCPU);
-
-/// How many positions a user has in training: at each of them the model predicts the next training item.
-std::int64_t trained_positions(const data::LeaveOneOut& split, std::int64_t user, const HistoryView& view);
 
 /// Packs LeaveOneOut::training_inputs() of some users.
 PackedSequences pack_training(const data::LeaveOneOut& split, std::span<const std::int64_t> users,

@@ -4,6 +4,7 @@
 #include "core/check.h"
 #include "core/random.h"
 #include "core/ranking_metrics.h"
+#include "kernels/gradient/selected_rows.h"
 #include "training/adamw.h"
 
 #include <ATen/ATen.h>
@@ -45,9 +46,6 @@ void check_training(const Settings& settings, Arm arm, const data::LeaveOneOut& 
   const BackboneKind& kind = *settings.backbone;
   const ModelPlan plan = plan_of(settings, arm, split.items());
   kind.check(plan, where);
-  CHECK(kind.objective == Objective::next_item,
-        "{}: backbone {} learns hidden items (masked_item); this version trains on the next item alone", where,
-        kind.name);
   CHECK(!kind.view(plan).times || !split.interactions().time.empty(),
         "{}: backbone {} needs the time of each interaction; the data set has none (format {})", where, kind.name,
         data::format_name(split.interactions().format));
@@ -75,7 +73,7 @@ RecommendTask::RecommendTask(const Settings& settings, Arm arm, const data::Leav
       keep_(std::move(keep)),
       replicas_(replicas) {
   if (training::FilterHost* host = model_->filter())
-    filter_.emplace(*host, steps_per_epoch(), item_bases(settings, split, seed));
+    filter_.emplace(*host, steps_per_epoch(), item_bases(settings, split, seed), /*tokens=*/view_.mask == 0 ? 0 : 1);
   if (settings_.loss == LossKind::sampled) sampler_.emplace(split.training_counts(), settings_.negative_exponent);
 }
 
@@ -101,8 +99,9 @@ std::vector<std::int64_t> RecommendTask::users_of(std::int64_t step) {
 
 at::Tensor RecommendTask::loss_of(const at::Tensor& hidden, const at::Tensor& targets, std::int64_t step) const {
   if (!sampler_) return model_->mean_loss(hidden, targets);
+  const ScoreFactors factors = model_->score_factors(hidden);
   const auto drawn = sampler_->draw(settings_.negatives, seed_, negative_stream + static_cast<std::uint64_t>(step));
-  return sampled_softmax_loss(hidden, model_->head(), targets - 1,
+  return sampled_softmax_loss(factors.hidden, factors.head, targets - 1,
                               at::tensor(drawn, at::kLong).to(targets.device()) - 1,
                               sampler_->log_probability().to(targets.device()));
 }
@@ -111,28 +110,23 @@ PackedSequences RecommendTask::inputs_of(std::span<const std::int64_t> users) co
   return pack_training(split_, users, view_, model_->device());
 }
 
-double RecommendTask::accumulate_gradients(std::int64_t step) {
+TrainingBatch RecommendTask::batch_of(std::int64_t step, bool of_all_processes) {
   const std::vector<std::int64_t> users = users_of(step);
-  const training::Range own = replicas_.part_of(std::ssize(users));
-  std::vector<std::int64_t> targets;
-  std::int64_t all_positions = 0, positions_before = 0;
-  for (std::int64_t i = 0; i < std::ssize(users); ++i) {
-    const std::int64_t user = users[static_cast<std::size_t>(i)], positions = trained_positions(split_, user, view_);
-    all_positions += positions;
-    if (i < own.first) positions_before += positions;
-    if (i < own.first || i >= own.last) continue;
-    for (const data::ItemId item : split_.training(user).last(static_cast<std::size_t>(positions)))
-      targets.push_back(item);
+  const training::Range all{0, std::ssize(users)};
+  return training_batch(split_, users, of_all_processes ? all : replicas_.part_of(all.last), view_,
+                        step / steps_per_epoch(), model_->device());
+}
+
+double RecommendTask::accumulate_gradients(std::int64_t step) {
+  const TrainingBatch batch = batch_of(step);
+  if (filter_) {
+    filter_->prepare(step,
+                     {.batch = [&](const hooks::Hooks& hooks) { run_evaluation(batch_of(step, true).inputs, hooks); },
+                      .all = [&](const hooks::Hooks& hooks) { return run_all(hooks); }});
   }
-  const auto part =
-      std::span(users).subspan(static_cast<std::size_t>(own.first), static_cast<std::size_t>(own.last - own.first));
-  const PackedSequences packed = inputs_of(part);
-  if (filter_)
-    filter_->prepare(step, {.batch = [&](const hooks::Hooks& hooks) { run_evaluation(inputs_of(users), hooks); },
-                            .all = [&](const hooks::Hooks& hooks) { return run_all(hooks); }});
   double loss = 0;
-  if (!targets.empty()) loss = add_gradients(packed, targets, all_positions, positions_before, step);
-  if (filter_) filter_->learn_from(std::ssize(targets), replicas_);
+  if (!batch.targets.empty()) loss = add_gradients(batch, step);
+  if (filter_) filter_->learn_from(batch.inputs.positions(), replicas_);
   return loss;
 }
 
@@ -144,7 +138,7 @@ void RecommendTask::run_evaluation(const PackedSequences& inputs, const hooks::H
 void RecommendTask::start_filter() {
   if (!filter_) return;
   const at::NoGradGuard no_gradients;
-  const PackedSequences inputs = inputs_of(users_of(0));
+  const PackedSequences inputs = batch_of(0, /*of_all_processes=*/true).inputs;
   filter_->start_in_force({.batch = [&](const hooks::Hooks& hooks) { run_evaluation(inputs, hooks); }});
   model_->run(inputs, {.training = true, .stretch_sums = filter_->stretch_sums()});
   filter_->learn_from(inputs.items.numel(), replicas_);
@@ -165,16 +159,19 @@ std::span<const std::int64_t> RecommendTask::first_users(std::int64_t first) con
   return std::span(users_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
 }
 
-double RecommendTask::add_gradients(const PackedSequences& inputs, const std::vector<std::int64_t>& targets,
-                                    std::int64_t all_positions, std::int64_t positions_before, std::int64_t step) {
+double RecommendTask::add_gradients(const TrainingBatch& batch, std::int64_t step) {
+  const PackedSequences& inputs = batch.inputs;
   const TrainingNoise noise{settings_.dropout, settings_.attention_dropout,
-                            Random(seed_, dropout_stream + static_cast<std::uint64_t>(step)).bits(), positions_before};
-  const at::Tensor targets_there = at::tensor(targets, at::kLong).to(inputs.items.device());
+                            Random(seed_, dropout_stream + static_cast<std::uint64_t>(step)).bits(),
+                            batch.positions_before};
+  const at::Tensor targets_there = at::tensor(batch.targets, at::kLong).to(inputs.items.device());
   const RunOptions options{
       .training = true, .noise = noise, .stretch_sums = filter_ ? filter_->stretch_sums() : nullptr};
-  at::Tensor loss = loss_of(model_->run(inputs, options), targets_there, step);
-  if (std::ssize(targets) < all_positions)
-    loss = loss * (static_cast<double>(targets.size()) / static_cast<double>(all_positions));
+  const at::Tensor hidden = model_->run(inputs, options);
+  at::Tensor loss =
+      loss_of(batch.asked.defined() ? kernels::selected_rows(hidden, batch.asked) : hidden, targets_there, step);
+  if (std::ssize(batch.targets) < batch.all_targets)
+    loss = loss * (static_cast<double>(batch.targets.size()) / static_cast<double>(batch.all_targets));
   const auto value = loss.item<double>();
   if (!std::isfinite(value) && filter_) {
     const at::NoGradGuard no_gradients;

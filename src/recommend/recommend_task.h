@@ -5,6 +5,7 @@
 #include "recommend/full_ranking.h"
 #include "recommend/sampled_softmax.h"
 #include "recommend/settings.h"
+#include "recommend/training_batch.h"
 #include "training/data_order.h"
 #include "training/filter_training.h"
 #include "training/replicas.h"
@@ -26,13 +27,12 @@ namespace gainlens::recommend {
 std::vector<std::int64_t> users_with_positions(const data::LeaveOneOut& split);
 
 /// Refuses a training that cannot be done.
-/// @throws InvalidArgument  BackboneKind::check(); the backbone has another objective than the next item, which this
-///     version cannot train; it sees times, and the data set has none
+/// @throws InvalidArgument  BackboneKind::check(); the backbone sees times, and the data set has none
 void check_training(const Settings& settings, Arm arm, const data::LeaveOneOut& split, const std::string& where);
 
-/// Next-item prediction by one arm of a backbone: at each position of a user's training items, the next one. Users with
-/// a single training item have no position. The validation loss is the negative NDCG@10 of the validation items. Of
-/// several processes, each takes a part of the users of a batch, and of those that are ranked.
+/// A training of one arm of a backbone on the histories of training_batch(). The validation loss is the negative
+/// NDCG@10 of the validation items. Of several processes, each takes a part of the users of a batch, and of those that
+/// are ranked.
 class RecommendTask : public training::Task {
  public:
   /// @param split     must exist as long as the task, as must `replicas`
@@ -74,11 +74,13 @@ class RecommendTask : public training::Task {
  private:
   /// Users of a step, a part of an epoch's order: those of all processes.
   std::vector<std::int64_t> users_of(std::int64_t step);
+  /// What this process reads in a step, or what all of them do.
+  TrainingBatch batch_of(std::int64_t step, bool of_all_processes = false);
+  /// The training inputs of users as a ranking would read them.
   PackedSequences inputs_of(std::span<const std::int64_t> users) const;
   /// Backward pass of this process's part of a step.
   /// @returns  its share of the loss
-  double add_gradients(const PackedSequences& inputs, const std::vector<std::int64_t>& targets,
-                       std::int64_t all_positions, std::int64_t positions_before, std::int64_t step);
+  double add_gradients(const TrainingBatch& batch, std::int64_t step);
   /// A pass as in evaluation, for its hooks.
   void run_evaluation(const PackedSequences& inputs, const hooks::Hooks& hooks) const;
   /// Such passes over all users, a part at a time.

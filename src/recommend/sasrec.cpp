@@ -30,6 +30,7 @@ namespace {
 const hooks::Site embed_site{"hook_embed"};
 const hooks::Site position_site{"hook_pos_embed"};
 const hooks::Site final_norm_site{"ln_final.hook_normalized"};
+const hooks::Site head_norm_site{"mlm_head.ln.hook_normalized"};
 
 std::vector<at::Tensor> linears(const at::Tensor& input, std::initializer_list<const LinearWeights*> layers) {
   std::vector<at::Tensor> weights, biases;
@@ -87,7 +88,7 @@ at::Tensor SasRec::run(const PackedSequences& sequences, const RunOptions& optio
                   .noise = options.noise,
                   .stretch_sums = options.stretch_sums};
   Stream stream = first_stream(sequences.items, sequences.places, pass);
-  return last_normed(run_layers(std::move(stream), config_.layers, pass).hidden, pass);
+  return finished(run_layers(std::move(stream), config_.layers, pass).hidden, pass);
 }
 
 LastStates SasRec::last_states(const PackedSequences& sequences) const {
@@ -105,11 +106,15 @@ LastStates SasRec::last_states(const PackedSequences& sequences) const {
     stream.hidden = query_rows(stream.hidden, rows);
     stream.filter.precision = query_rows(stream.filter.precision, rows);
   }
-  return {last_normed(stream.hidden, pass), stream.filter.precision};
+  return {finished(stream.hidden, pass), stream.filter.precision};
 }
 
-at::Tensor SasRec::last_normed(const at::Tensor& hidden, const Pass& pass) const {
-  return config_.norm == NormPlace::pre ? normed(hidden, weights_.final_norm, final_norm_site, pass) : hidden;
+at::Tensor SasRec::finished(const at::Tensor& hidden, const Pass& pass) const {
+  const at::Tensor last =
+      config_.norm == NormPlace::pre ? normed(hidden, weights_.final_norm, final_norm_site, pass) : hidden;
+  if (!config_.bidirectional) return last;
+  const at::Tensor dense = models::activated(linear(last, weights_.head_dense), kernels::Activation::gelu_erf);
+  return normed(dense, weights_.head_norm, head_norm_site, pass);
 }
 
 at::Tensor SasRec::head() const {
@@ -214,9 +219,9 @@ void SasRec::check_request(const hooks::Tokens& tokens, const hooks::ForwardOpti
   CHECK(positions <= config_.positions, "items: {} positions; the model was made for {} at most", positions,
         config_.positions);
   const auto [least, most] = ids.aminmax();
-  CHECK(least.item<std::int64_t>() >= 1 && most.item<std::int64_t>() <= config_.items,
-        "items: ids from {} to {}; the catalogue has 1 to {}", least.item<std::int64_t>(), most.item<std::int64_t>(),
-        config_.items);
+  CHECK(least.item<std::int64_t>() >= 1 && most.item<std::int64_t>() < config_.ids(),
+        "items: ids from {} to {}; the catalogue has 1 to {}{}", least.item<std::int64_t>(), most.item<std::int64_t>(),
+        config_.items, config_.bidirectional ? fmt::format(", and {} is the mask", config_.items + 1) : "");
   CHECK(options.stop_at_layer >= -1 && options.stop_at_layer <= config_.layers,
         "stop_at_layer: {}; it must be 0 to {}, or -1 for all layers", options.stop_at_layer, config_.layers);
   hooks.check_served_by(sites());
@@ -233,7 +238,7 @@ void SasRec::check_request(const hooks::Tokens& tokens, const hooks::ForwardOpti
           layer, format_bytes(bytes), format_bytes(options.pattern_memory_bytes));
   }
   if (options.stop_at_layer < 0)
-    hooks::check_logits_hooks({&tokens, options, &hooks}, config_.items + 1, weights_.item_embedding.scalar_type());
+    hooks::check_logits_hooks({&tokens, options, &hooks}, config_.ids(), weights_.item_embedding.scalar_type());
 }
 
 void SasRec::check_packed_hooks(const hooks::Hooks& hooks) const {
@@ -265,20 +270,23 @@ hooks::Stream SasRec::forward(const hooks::Tokens& tokens, const hooks::ForwardO
   at::Tensor hidden =
       run_layers(first_stream(tokens.ids.flatten(), places, pass), whole ? config_.layers : options.stop_at_layer, pass)
           .hidden;
-  if (whole) hidden = last_normed(hidden, pass);
+  if (whole) hidden = finished(hidden, pass);
   hooks::Stream stream{hidden.view({batch, positions, config_.width})};
   if (whole && hooks.wants(hooks::logits_site())) hooks.at(hooks::logits_site(), unembed(stream.hidden));
   return stream;
 }
 
 at::Tensor SasRec::unembed(const at::Tensor& normalized) {
-  const at::Tensor logits = at::linear(normalized, weights_.item_embedding);
-  logits.select(-1, 0).fill_(-std::numeric_limits<double>::infinity());
+  at::Tensor logits = at::linear(normalized, weights_.item_embedding);
+  if (head_bias().defined()) logits = logits + at::constant_pad_nd(head_bias(), {1, 1});
+  for (std::int64_t id = 0; id < config_.ids(); id += config_.items + 1)  // 0, and that of MASK
+    logits.select(-1, id).fill_(-std::numeric_limits<double>::infinity());
   return logits;
 }
 
 at::Tensor SasRec::target_losses(const at::Tensor& normalized, const at::Tensor& targets) {
-  return kernels::target_losses(normalized, kernels::PackedWeight(head()), targets - 1);
+  const ScoreFactors factors = score_factors(normalized);
+  return kernels::target_losses(factors.hidden, kernels::PackedWeight(factors.head), targets - 1);
 }
 
 std::vector<hooks::SiteShape> sasrec_sites(const SasRecConfig& config) {
@@ -313,7 +321,8 @@ std::vector<hooks::SiteShape> sasrec_sites(const SasRecConfig& config) {
     add("hook_resid_post", stream);
   }
   if (config.norm == NormPlace::pre) sites.push_back({final_norm_site, stream});
-  sites.push_back({hooks::logits_site(), {"batch", "position", number(config.items + 1)}, true});
+  if (config.bidirectional) sites.push_back({head_norm_site, stream});
+  sites.push_back({hooks::logits_site(), {"batch", "position", number(config.ids())}, true});
   return sites;
 }
 

@@ -23,7 +23,7 @@ PackedSequences pack(std::span<const std::span<const data::ItemId>> sequences, c
 /// The sites of such a model.
 std::vector<hooks::SiteShape> sasrec_sites(const SasRecConfig& config);
 
-/// SASRec, and its arms. It computes in the type and on the device of its weights.
+/// SASRec and BERT4Rec, and their arms. The model computes in the type and on the device of its weights.
 ///
 /// Two ways in lead through the same layers: run() takes packed histories and has gradients, for training and ranking;
 /// forward() takes a batch of sequences of one length, and another attention operation.
@@ -44,6 +44,7 @@ class SasRec : public Backbone, public training::FilterHost {
   at::Tensor initial_precision(const at::Tensor& items) const;
   /// Embeddings of the items 1 to `items`, [items, width]: the output head. Row i belongs to item i + 1.
   at::Tensor head() const override;
+  at::Tensor head_bias() const override { return weights_.head_bias; }
 
   const BackboneKind& kind() const override;
   HistoryView view() const override { return view_of(config_); }
@@ -66,10 +67,11 @@ class SasRec : public Backbone, public training::FilterHost {
   std::vector<double> jacobian_energy() const override;
   std::vector<ModelFact> facts() const override;
 
-  /// @param tokens  ids from 1, [batch, position]: sequences of one length, without padding
+  /// @param tokens  ids from 1, for BERT4Rec up to that of MASK, [batch, position]: sequences of one length, without
+  ///     padding
   hooks::Stream forward(const hooks::Tokens& tokens, const hooks::ForwardOptions& options,
                         const hooks::Hooks& hooks) override;
-  /// [.., items + 1]. The logit of id 0, which is no item, is -infinity.
+  /// [.., id]. The logits of 0 and of MASK, which are no items, are -infinity.
   at::Tensor unembed(const at::Tensor& normalized) override;
   at::Tensor target_losses(const at::Tensor& normalized, const at::Tensor& targets) override;
   std::vector<hooks::SiteShape> sites() const override;
@@ -109,7 +111,8 @@ class SasRec : public Backbone, public training::FilterHost {
   /// Whether the precision after a layer needs the slopes of its activation.
   bool needs_slopes(std::int64_t layer, const Stream& stream, const Pass& pass) const;
   Stream first_stream(const at::Tensor& items, const at::Tensor& places, const Pass& pass) const;
-  at::Tensor last_normed(const at::Tensor& hidden, const Pass& pass) const;
+  /// What the head is applied to.
+  at::Tensor finished(const at::Tensor& hidden, const Pass& pass) const;
   at::Tensor normed(const at::Tensor& x, const NormWeights& weights, const hooks::Site& site, const Pass& pass) const;
   void check_request(const hooks::Tokens& tokens, const hooks::ForwardOptions& options,
                      const hooks::Hooks& hooks) const;

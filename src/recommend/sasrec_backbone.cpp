@@ -10,22 +10,28 @@
 namespace gainlens::recommend {
 namespace {
 
+// Functions of both backbones: SASRec, and BERT4Rec, which is bidirectional.
+
+template <bool bidirectional>
 SasRecConfig config_of(const ModelPlan& plan) {
   SasRecConfig config;
-  set_knobs(sasrec_knobs(), config, plan.options, "settings");
+  config.bidirectional = bidirectional;
+  set_knobs(sasrec_knobs(bidirectional), config, plan.options, "settings");
   config.items = plan.items;
   config.arm = plan.arm;
   if (plan.arm != Arm::plain) config.filter = plan.filter;  // a plain checkpoint does not store what it does not read
   return config;
 }
 
+template <bool bidirectional>
 std::unique_ptr<Backbone> make(const ModelPlan& plan, std::uint64_t seed) {
-  const SasRecConfig config = config_of(plan);
+  const SasRecConfig config = config_of<bidirectional>(plan);
   return std::make_unique<SasRec>(config, initial_sasrec_weights(config, seed));
 }
 
+template <bool bidirectional>
 std::unique_ptr<Backbone> open(const Json& document, const std::string& where, const WeightSource& source) {
-  const SasRecConfig config = parse_sasrec_config(document, where);
+  const SasRecConfig config = parse_sasrec_config(document, where, bidirectional);
   return std::make_unique<SasRec>(config, stored_sasrec_weights(config, source));
 }
 
@@ -34,8 +40,9 @@ std::unique_ptr<Backbone> open_iclrec(const std::filesystem::path& path, std::in
   return std::make_unique<SasRec>(stored.config, std::move(stored.weights));
 }
 
+template <bool bidirectional>
 ModelNumbers memory(const ModelPlan& plan) {
-  const SasRecConfig config = config_of(plan);
+  const SasRecConfig config = config_of<bidirectional>(plan);
   const auto width = static_cast<double>(config.width), inner = static_cast<double>(config.inner_width);
   const auto layers = static_cast<double>(config.layers), items = static_cast<double>(config.items);
   const double embedding = (items + static_cast<double>(config.positions)) * width;
@@ -46,27 +53,36 @@ ModelNumbers memory(const ModelPlan& plan) {
   const double of_filter = config.armed_filter().has_gain() ? 10 * width + 2 * inner : 0;
   return {// Parameter, two moments, gradient; the embedding has the gradients of its two uses and their sum.
           .parameters = 6 * embedding + 4 * layers * layer,
-          .of_position = layers * (8 * width + 2 * inner + of_filter) + 6 * width};
+          .of_position = layers * (8 * width + 2 * inner + of_filter) + (bidirectional ? 12 : 6) * width};
+}
+
+template <bool bidirectional>
+BackboneKind backbone(const std::string& help) {
+  return {
+      .name = sasrec_name(bidirectional),
+      .help = help,
+      .knobs = erased_knobs(sasrec_knobs(bidirectional)),
+      .check = [](const ModelPlan& plan, const std::string& where) { check(config_of<bidirectional>(plan), where); },
+      .view = [](const ModelPlan& plan) { return view_of(config_of<bidirectional>(plan)); },
+      .make = make<bidirectional>,
+      .open = open<bidirectional>,
+      .memory = memory<bidirectional>};
 }
 
 }  // namespace
 
 BackboneKind sasrec_backbone() {
-  return {.name = "sasrec",
-          .help = "SASRec, a causal transformer over the items of a user (Kang and McAuley, 2018)",
-          .objective = Objective::next_item,
-          .knobs = erased_knobs(sasrec_knobs()),
-          .check = [](const ModelPlan& plan, const std::string& where) { check(config_of(plan), where); },
-          .view = [](const ModelPlan& plan) { return view_of(config_of(plan)); },
-          .make = make,
-          .open = open,
-          .memory = memory,
-          .layouts = {{"iclrec", open_iclrec}}};
+  BackboneKind kind = backbone<false>("SASRec, a causal transformer over the items of a user (Kang and McAuley, 2018)");
+  kind.layouts = {{"iclrec", open_iclrec}};
+  return kind;
+}
+
+BackboneKind bert4rec_backbone() {
+  return backbone<true>("BERT4Rec, that transformer in both directions, which learns hidden items (Sun et al., 2019)");
 }
 
 const BackboneKind& SasRec::kind() const {
-  static const BackboneKind& kind = backbone_named("sasrec", "SASRec");
-  return kind;
+  return backbone_named(sasrec_name(config_.bidirectional), "model");
 }
 
 PackedSequences pack(std::span<const std::span<const data::ItemId>> sequences, const SasRecConfig& config,
@@ -85,7 +101,8 @@ std::vector<ModelFact> SasRec::facts() const {
       {"layers", fmt::format("{}", config.layers), config.layers},
       {"heads", fmt::format("{} of {} dimensions", config.heads, config.head_dim()), config.heads},
       {"width", fmt::format("{}; {} neurons in the MLP", config.width, config.inner_width), config.width},
-      {"history", fmt::format("the last {}", counted(config.positions, "item")), config.positions}};
+      {"history", fmt::format("the last {}", counted(config.positions, config.bidirectional ? "position" : "item")),
+       config.positions}};
   const char* const norms = config.norm == NormPlace::pre ? "before each part" : "after each sum";
   facts.push_back({"norms", norms, norms});
   if (config.arm == Arm::plain) return facts;

@@ -4,7 +4,8 @@
 
 namespace gainlens::recommend {
 
-/// SASRec as a row of backbones().
+/// SASRec and BERT4Rec as rows of backbones().
 BackboneKind sasrec_backbone();
+BackboneKind bert4rec_backbone();
 
 }  // namespace gainlens::recommend

@@ -14,16 +14,11 @@
 namespace gainlens::recommend {
 namespace {
 
-const std::string& model_type() {
-  static const std::string type = model_type_of("sasrec");
-  return type;
-}
-
 #define GAINLENS_MEMBER(name) ([](SasRecConfig & config) -> auto& { return config.name; })
 
-std::vector<Knob<SasRecConfig>> make_knobs() {
+std::vector<Knob<SasRecConfig>> make_knobs(bool bidirectional) {
   using Owner = SasRecConfig;
-  return {
+  std::vector<Knob<Owner>> knobs = {
       whole_knob<Owner>("width", "of the residual stream", GAINLENS_MEMBER(width), 1),
       whole_knob<Owner>("heads", "attention heads; must divide the width", GAINLENS_MEMBER(heads), 1),
       whole_knob<Owner>("layers", "layers", GAINLENS_MEMBER(layers), 1),
@@ -44,6 +39,10 @@ std::vector<Knob<SasRecConfig>> make_knobs() {
       choice_knob<Owner>("alignment", "the last item (end) or the first (start) has a fixed position", {"end", "start"},
                          GAINLENS_MEMBER(alignment)),
   };
+  if (bidirectional)
+    knobs.push_back(real_knob<Owner>("mask_probability", "of each item of a training history, of backbone bert4rec",
+                                     GAINLENS_MEMBER(mask_probability), {0, 1, false}));
+  return knobs;
 }
 
 #undef GAINLENS_MEMBER
@@ -83,6 +82,9 @@ void check(const SasRecConfig& config, const std::string& where) {
   in_range("layers", config.layers, 1024);
   in_range("inner_width", config.inner_width, 262144);
   in_range("positions", config.positions, 1 << 20);
+  CHECK(!config.bidirectional || config.positions > 1,
+        "{}: 'positions' is 1; one position of {} is that of the mask, so it must be at least 2", where,
+        sasrec_name(true));
   CHECK(config.width % config.heads == 0, "{}: 'width' is {} and 'heads' is {}; heads must divide the width", where,
         config.width, config.heads);
   CHECK(std::isfinite(config.norm_epsilon) && config.norm_epsilon > 0, "{}: 'norm_epsilon' is {}; must be positive",
@@ -98,14 +100,18 @@ void check(const SasRecConfig& config, const std::string& where) {
         where);
 }
 
-std::span<const Knob<SasRecConfig>> sasrec_knobs() {
-  static const std::vector<Knob<SasRecConfig>> knobs = make_knobs();
-  return knobs;
+std::string sasrec_name(bool bidirectional) {
+  return bidirectional ? "bert4rec" : "sasrec";
+}
+
+std::span<const Knob<SasRecConfig>> sasrec_knobs(bool bidirectional) {
+  static const std::vector<Knob<SasRecConfig>> causal = make_knobs(false), both = make_knobs(true);
+  return bidirectional ? both : causal;
 }
 
 OrderedJson to_json(const SasRecConfig& config) {
-  OrderedJson document = {{"model_type", model_type()}, {"items", config.items}};
-  document.update(knobs_to_json(sasrec_knobs(), config));
+  OrderedJson document = {{"model_type", model_type_of(sasrec_name(config.bidirectional))}, {"items", config.items}};
+  document.update(knobs_to_json(sasrec_knobs(config.bidirectional), config));
   document["activation"] = "gelu";
   if (config.arm != Arm::plain) {
     document["arm"] = name_of(config.arm);
@@ -114,17 +120,18 @@ OrderedJson to_json(const SasRecConfig& config) {
   return document;
 }
 
-SasRecConfig parse_sasrec_config(const Json& document, const std::string& where) {
+SasRecConfig parse_sasrec_config(const Json& document, const std::string& where, bool bidirectional) {
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
   SasRecConfig config;
+  config.bidirectional = bidirectional;
   models::ConfigReader reader(document, where);
-  expect(reader, "model_type", model_type());
+  expect(reader, "model_type", model_type_of(sasrec_name(bidirectional)));
   config.items = reader.integer("items", 1, most);
   Json options = Json::object();
-  for (const Knob<SasRecConfig>& knob : sasrec_knobs()) {
+  for (const Knob<SasRecConfig>& knob : sasrec_knobs(bidirectional)) {
     if (const Json* value = reader.find(knob.key)) options[knob.key] = *value;
   }
-  read_knobs(sasrec_knobs(), config, options, where);
+  read_knobs(sasrec_knobs(bidirectional), config, options, where);
   expect(reader, "activation", "gelu");
   read_arm(reader, config);
   std::vector<std::string> unknown = reader.unread();

@@ -21,9 +21,12 @@ enum class NormPlace {
 /// What the embedding of an item is multiplied by before the position's is added.
 enum class EmbeddingFactor { one, sqrt_width };
 
-/// The shape of a SASRec model (Kang and McAuley, 2018): a causal transformer over the items of a user. Defaults:
-/// docs/recommend.md, "SASRec".
+/// The shape of a SASRec model (Kang and McAuley, 2018): a causal transformer over the items of a user. Or that of a
+/// BERT4Rec model (Sun et al., 2019): the same transformer in both directions. Defaults: docs/recommend.md, "SASRec".
 struct SasRecConfig {
+  /// BERT4Rec: attention in both directions, a token MASK (id items + 1), and a head of a dense layer, GELU, a norm and
+  /// a bias for each item.
+  bool bidirectional = false;
   std::int64_t items = 0;   ///< the catalogue: ids 1 to items
   std::int64_t width = 64;  ///< of the residual stream
   std::int64_t heads = 2;   ///< divides the width
@@ -36,18 +39,21 @@ struct SasRecConfig {
   bool embedding_norm = false;        ///< a norm of item plus position
   double norm_epsilon = 1e-5;
   Alignment alignment = Alignment::end;
+  double mask_probability = 0.2;  ///< of each item of a training history of BERT4Rec
   Arm arm = Arm::plain;
   bft::FilterOptions filter = {};  ///< read by the arms that have the parts it describes
 
   bft::Filter armed_filter() const { return {arm, filter}; }
   const ArmParts& parts() const { return parts_of(arm); }
   bool has_gain() const { return armed_filter().has_gain(); }
+  std::int64_t ids() const { return items + (bidirectional ? 2 : 1); }  ///< of items, of MASK, and 0
   std::int64_t head_dim() const { return width / heads; }
   bool operator==(const SasRecConfig&) const = default;
 };
 
 inline HistoryView view_of(const SasRecConfig& config) {
-  return {config.positions, config.alignment, false};
+  if (!config.bidirectional) return {config.positions, config.alignment};
+  return {config.positions, config.alignment, /*times=*/false, config.items + 1, config.mask_probability};
 }
 
 /// @throws InvalidArgument  a number out of its range, heads that do not divide the width, options of the filter that
@@ -55,12 +61,14 @@ inline HistoryView view_of(const SasRecConfig& config) {
 void check(const SasRecConfig& config, const std::string& where);
 
 /// What can be chosen of such a model besides its arm and filter: a key of config.json each.
-std::span<const Knob<SasRecConfig>> sasrec_knobs();
+std::span<const Knob<SasRecConfig>> sasrec_knobs(bool bidirectional = false);
+/// Its name as a backbone.
+std::string sasrec_name(bool bidirectional);
 
 /// The content of config.json.
 OrderedJson to_json(const SasRecConfig& config);
 /// @param where  names the document in messages
 /// @throws InvalidArgument  a key is missing, unknown, of the wrong type or out of range
-SasRecConfig parse_sasrec_config(const Json& document, const std::string& where);
+SasRecConfig parse_sasrec_config(const Json& document, const std::string& where, bool bidirectional = false);
 
 }  // namespace gainlens::recommend

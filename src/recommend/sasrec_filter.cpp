@@ -63,7 +63,8 @@ at::Tensor SasRec::filtered_attention(std::int64_t layer, const at::Tensor& inpu
     const at::Tensor seen = pass.at(layer, "attn.hook_z", estimate).flatten(1);
     return projects_first ? linear(seen, weights.output) : seen;
   };
-  kernels::PackedAttentionOptions options{.dropout = pass.dropout(pass.noise.attention_rate, layer, attention_place)};
+  kernels::PackedAttentionOptions options{.causal = !config_.bidirectional,
+                                          .dropout = pass.dropout(pass.noise.attention_rate, layer, attention_place)};
   if (moves && !filter_.gains_from_moments()) {
     const bft::HeadObservation found = observed_by_weights(layer, heads, stream, options, pass);
     return filter.update(shown(found.estimate), found.precision, stream.hidden);
@@ -93,7 +94,7 @@ at::Tensor SasRec::filtered_attention(std::int64_t layer, const at::Tensor& inpu
   if (replaced) {
     estimate = by_row(models::apply_pattern(pattern, batched(heads, pass).value));
   } else if (pass.operation != nullptr) {
-    estimate = by_row(pass.operation->run(layer, batched(heads, pass), {}));
+    estimate = by_row(pass.operation->run(layer, batched(heads, pass), {.causal = !config_.bidirectional}));
   } else {
     estimate = kernels::packed_attention(heads.query, heads.key, heads.value, pass.bounds, options);
   }
@@ -118,7 +119,7 @@ at::Tensor SasRec::shown_pattern(const hooks::Site& site, const hooks::Qkv& head
                                  const Pass& pass) const {
   hooks::PrecisionBias bias{.log_decay = biases.log_decay};
   if (biases.key.defined()) bias.key = biases.key.view({pass.batch, pass.positions});
-  return pass.hooks.at(site, models::attention_pattern(batched(heads, pass), {}, bias));
+  return pass.hooks.at(site, models::attention_pattern(batched(heads, pass), {.causal = !config_.bidirectional}, bias));
 }
 
 bool SasRec::needs_slopes(std::int64_t layer, const Stream& stream, const Pass& pass) const {

@@ -41,11 +41,11 @@ class Slots {
 std::vector<SasRecSlot> sasrec_slots(const SasRecConfig& config, SasRecWeights& weights) {
   const std::int64_t width = config.width;
   Slots slots;
-  slots.drawn("item_embedding.weight", weights.item_embedding, {config.items + 1, width});
+  slots.drawn("item_embedding.weight", weights.item_embedding, {config.ids(), width});
   slots.drawn("position_embedding.weight", weights.position_embedding, {config.positions, width});
   if (config.embedding_norm) slots.norm("embedding_norm", weights.embedding_norm, width);
   const bft::Filter filter = config.armed_filter();
-  slots.filter("", bft::initial_precision_slots(filter, width, config.items + 1, /*counted=*/true), weights.precision);
+  slots.filter("", bft::initial_precision_slots(filter, width, config.ids(), /*counted=*/true), weights.precision);
   weights.layers.resize(static_cast<std::size_t>(config.layers));
   for (std::size_t i = 0; i < weights.layers.size(); ++i) {
     SasRecLayerWeights& layer = weights.layers[i];
@@ -62,6 +62,11 @@ std::vector<SasRecSlot> sasrec_slots(const SasRecConfig& config, SasRecWeights& 
     slots.filter(prefix + "filter.", bft::filter_slots(filter, width, config.heads, /*predicts=*/true), layer.filter);
   }
   if (config.norm == NormPlace::pre) slots.norm("final_norm", weights.final_norm, width);
+  if (config.bidirectional) {
+    slots.linear("head.dense", weights.head_dense, width, width);
+    slots.norm("head.norm", weights.head_norm, width);
+    slots.add("head.bias", weights.head_bias, {config.items}, WeightRole::weight, 0);
+  }
   return slots.take();
 }
 

@@ -30,12 +30,16 @@ struct SasRecLayerWeights {
 };
 
 struct SasRecWeights {
-  at::Tensor item_embedding;      ///< [items + 1, width]; row 0 is padding and never used. The head is tied to it
-  at::Tensor position_embedding;  ///< [positions, width]
-  NormWeights embedding_norm;     ///< undefined without `embedding_norm`
+  at::Tensor item_embedding;               ///< [ids, width]; row 0 is padding and never used. The head is tied to it
+  at::Tensor position_embedding;           ///< [positions, width]
+  NormWeights embedding_norm;              ///< undefined without `embedding_norm`
   bft::InitialPrecisionWeights precision;  ///< undefined in arms without precisions
   std::vector<SasRecLayerWeights> layers;
   NormWeights final_norm;  ///< undefined with norms after the sums
+  // Of the head of BERT4Rec; undefined in SASRec.
+  LinearWeights head_dense;
+  NormWeights head_norm;
+  at::Tensor head_bias;  ///< [items]
 };
 
 using SasRecSlot = WeightSlot;

@@ -3,6 +3,7 @@
 #include "core/available_memory.h"
 #include "core/check.h"
 #include "core/quantity.h"
+#include "recommend/training_batch.h"
 
 #include <algorithm>
 #include <functional>
@@ -14,7 +15,8 @@ namespace {
 /// Positions of the batch with the longest histories.
 double most_positions(const Settings& settings, const HistoryView& view, const data::LeaveOneOut& split) {
   std::vector<std::int64_t> lengths;
-  for (std::int64_t user = 0; user < split.users(); ++user) lengths.push_back(trained_positions(split, user, view));
+  for (std::int64_t user = 0; user < split.users(); ++user)
+    lengths.push_back(most_trained_positions(split, user, view));
   std::sort(lengths.begin(), lengths.end(), std::greater<>());
   double sum = 0;
   for (std::int64_t i = 0; i < std::min(settings.batch, split.users()); ++i)

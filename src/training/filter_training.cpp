@@ -56,13 +56,15 @@ double FilterTraining::Sum::mean() const {
   return count > 0 ? sum / count : unknown;
 }
 
-FilterTraining::FilterTraining(FilterHost& host, std::int64_t refresh_every, const std::vector<float>& bases)
+FilterTraining::FilterTraining(FilterHost& host, std::int64_t refresh_every, const std::vector<float>& bases,
+                               std::int64_t tokens)
     : host_(host),
       precision_(host.initial_precision_weights()),
       layers_(host.layer_filter_weights()),
-      refresh_every_(refresh_every) {
+      refresh_every_(refresh_every),
+      tokens_(tokens) {
   const at::NoGradGuard no_gradients;
-  if (!bases.empty()) bases_ = at::tensor(bases, at::kFloat);
+  if (!bases.empty()) bases_ = at::constant_pad_nd(at::tensor(bases, at::kFloat), {0, tokens});
   if (precision_.base.defined()) precision_.base.copy_(bases_);
   if (host_.armed_filter().has_gain()) observe_evaluation();
 }
@@ -149,7 +151,7 @@ void FilterTraining::start_initial_precision(const FilterPasses& passes) {
   }
   // The network of `content` adds softplus(0) to what the range gives.
   const double rest = options().initial_precision == bft::InitialPrecision::count ? 0 : std::numbers::ln2;
-  const double median_base = bases_.defined() ? median_of(bases_.slice(0, 1)) : 1;
+  const double median_base = bases_.defined() ? median_of(bases_.slice(0, 1, bases_.size(0) - tokens_)) : 1;
   const double following =
       bft::initial_range(started_from_, options().initial_gain, median_base, rest, options().least_precision);
   const double range = given > 0 ? given : following;

@@ -50,7 +50,9 @@ class FilterTraining {
   /// @param refresh_every  steps between two computations of the factors, and of the tau of em: an epoch of a
   ///     recommender. A training that is resumed at a multiple of it has the bits of one that never stopped
   /// @param bases          tau_base of each id, which the model is given; id 0 is none of the data. Empty: 1 for each
-  FilterTraining(FilterHost& host, std::int64_t refresh_every, const std::vector<float>& bases = {});
+  /// @param tokens         ids after those of the bases that are none of the data, such as a mask: their tau_base is 0
+  FilterTraining(FilterHost& host, std::int64_t refresh_every, const std::vector<float>& bases = {},
+                 std::int64_t tokens = 0);
 
   /// Before a step: the share of the filter that is in force; before the first step with a share, tau_range; when their
   /// time has come, the factors of the Jacobian and the tau of em.
@@ -105,6 +107,7 @@ class FilterTraining {
   std::vector<bft::FilterWeights*> layers_;
   std::int64_t refresh_every_;
   at::Tensor bases_;               // [id]; undefined: 1 for each
+  std::int64_t tokens_;            // the last ids
   std::int64_t steps_ = 0;         // steps begun
   double started_from_ = 0;        // precision of observations that the initial precision follows from; 0: not yet
   std::int64_t batches_seen_ = 0;  // by the running means

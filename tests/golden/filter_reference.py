@@ -117,7 +117,7 @@ class Precision(nn.Module):
     def __init__(self, config):
         super().__init__()
         self.filter = config.filter
-        rows = config.items + 1
+        rows = config.rows
         if self.filter.initial_precision in ("content", "count"):
             self.range = nn.Parameter(torch.ones(1))
             self.register_buffer("base", torch.ones(rows))
@@ -346,7 +346,7 @@ class FilteredSASRec(nn.Module):
     def __init__(self, config):
         super().__init__()
         self.config = config
-        self.item_embedding = nn.Embedding(config.items + 1, config.width)
+        self.item_embedding = nn.Embedding(config.rows, config.width)
         self.position_embedding = nn.Embedding(config.positions, config.width)
         if config.embedding_norm:
             self.embedding_norm = nn.LayerNorm(config.width, config.norm_epsilon)
@@ -369,7 +369,7 @@ class FilteredSASRec(nn.Module):
         if self.config.arm in (*FILTERS, "plain-popularity"):
             precision = self.precision(items, embeddings)[..., None].expand_as(h)
             strength = self.precision.strength
-        visible = sasrec_reference.visible_keys(items)
+        visible = sasrec_reference.visible_keys(items, self.config.causal)
         every_found = []
         for layer in self.layers:
             h, precision, found = layer(h, precision, visible, strength)
@@ -381,7 +381,7 @@ class FilteredSASRec(nn.Module):
 
     def scores(self, hidden):
         """Scores [..., items] of items 1 to n."""
-        return hidden @ self.item_embedding.weight[1:].T
+        return hidden @ self.item_embedding.weight[1 : self.config.items + 1].T
 
 
 def load(folder, dtype):

@@ -29,6 +29,14 @@ class Config:
     norm_epsilon: float = 1e-5
     alignment: str = "end"  # or "start"
 
+    model_type = "gainlens-sasrec"
+    causal = True  # a query sees nothing later
+
+    @property
+    def rows(self):
+        """Rows of the item embedding: padding, the items, and what other tokens there are."""
+        return self.items + 1
+
     def __post_init__(self):
         assert self.norm in ("pre", "post") and self.alignment in ("end", "start") and self.width % self.heads == 0
 
@@ -36,7 +44,7 @@ class Config:
         return dataclasses.asdict(self)
 
     def to_json(self):
-        return json.dumps({"model_type": "gainlens-sasrec", **self.fields(), "activation": "gelu"}, indent=2) + "\n"
+        return json.dumps({"model_type": self.model_type, **self.fields(), "activation": "gelu"}, indent=2) + "\n"
 
 
 class Attention(nn.Module):
@@ -97,7 +105,7 @@ class SASRec(nn.Module):
     def __init__(self, config, dropout=0.0, fused=False):
         super().__init__()
         self.config = config
-        self.item_embedding = nn.Embedding(config.items + 1, config.width)
+        self.item_embedding = nn.Embedding(config.rows, config.width)
         self.position_embedding = nn.Embedding(config.positions, config.width)
         if config.embedding_norm:
             self.embedding_norm = nn.LayerNorm(config.width, config.norm_epsilon)
@@ -116,24 +124,25 @@ class SASRec(nn.Module):
         if self.config.embedding_norm:
             x = self.embedding_norm(x)
         x = self.drop(x)
-        visible = visible_keys(items)
+        visible = visible_keys(items, self.config.causal)
         for layer in self.layers:
             x = layer(x, visible)
         return self.final_norm(x) if self.config.norm == "pre" else x
 
     def scores(self, hidden):
         """Scores [..., items] of items 1 to n."""
-        return hidden @ self.item_embedding.weight[1:].T
+        return hidden @ self.item_embedding.weight[1 : self.config.items + 1].T
 
 
-def visible_keys(items):
-    """Which keys each query sees, [batch, 1, query, key]: no padding and nothing later.
+def visible_keys(items, causal=True):
+    """Which keys each query sees, [batch, 1, query, key]: no padding and, if causal, nothing later.
 
     Every query sees itself, also on padding, so that no row of the softmax is empty."""
     length = items.shape[1]
-    causal = torch.ones(length, length, dtype=torch.bool).tril()
+    allowed = torch.ones(length, length, dtype=torch.bool)
+    allowed = allowed.tril() if causal else allowed
     itself = torch.eye(length, dtype=torch.bool)
-    return (causal & (items != 0)[:, None, None, :]) | itself
+    return (allowed & (items != 0)[:, None, None, :]) | itself
 
 
 def pad(sequences, config):

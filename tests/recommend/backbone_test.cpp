@@ -44,17 +44,18 @@ TEST(PackedHistories, KeepTheLastInteractionsWithTheirPlacesAndTimes) {
   EXPECT_FALSE(start.times.defined());
   EXPECT_TRUE(equal(start.last_rows(), {2, 3}));
   const std::vector<data::History> timeless{{one, {}}};
+  const PackedSequences asked = pack(histories, {.positions = 3, .mask = 99});
+  EXPECT_TRUE(equal(asked.items, {7, 8, 99, 9, 99}));
+  EXPECT_TRUE(equal(asked.places, {0, 1, 2, 1, 2}));
+  EXPECT_TRUE(equal(asked.last_rows(), {2, 4}));
   EXPECT_THAT(refusal_of([&] { pack(timeless, {.positions = 3, .times = true}); }), HasSubstr("has no times"));
 }
 
 TEST(PackedHistories, OfATrainingEndBeforeTheLastTrainingItem) {
   const data::LeaveOneOut split = split_of({{1, 2, 3, 4, 5, 6}, {1, 2, 3}}, 6);  // training: 1 2 3 4 | 1
   const std::vector<std::int64_t> users{0, 1};
-  const HistoryView view{.positions = 2};
-  const PackedSequences packed = pack_training(split, users, view);
+  const PackedSequences packed = pack_training(split, users, {.positions = 2});
   EXPECT_TRUE(equal(packed.items, {2, 3}));
-  EXPECT_EQ(trained_positions(split, 0, view), 2);
-  EXPECT_EQ(trained_positions(split, 1, view), 0);
 }
 
 /// A model of the default settings, small.
@@ -125,7 +126,7 @@ TEST(Backbones, HaveTheirKeysInTheListOfCommandsWithoutLibtorch) {
   }
 }
 
-TEST(Backbones, AnotherObjectiveAndMissingTimesAreRefused) {
+TEST(Backbones, MissingTimesAreRefused) {
   const data::LeaveOneOut split = ring_of(20, 9);
   BackboneKind kind = backbones().front();
   Settings settings;
@@ -134,16 +135,12 @@ TEST(Backbones, AnotherObjectiveAndMissingTimesAreRefused) {
   kind.view = [](const ModelPlan&) { return HistoryView{.positions = 5, .times = true}; };
   EXPECT_THAT(refusal_of([&] { check_training(settings, Arm::plain, split, "--arm plain"); }),
               HasSubstr("--arm plain: backbone " + kind.name + " needs the time of each interaction"));
-  kind = backbones().front();
-  kind.objective = Objective::masked_item;
-  EXPECT_THAT(refusal_of([&] { check_training(settings, Arm::plain, split, "--arm plain"); }),
-              HasSubstr("learns hidden items (masked_item)"));
   training::SingleReplica alone;
   EXPECT_THAT(refusal_of([&] {
                 RecommendTask(
                     settings, Arm::plain, split, 7, [](Backbone&) { return Json(); }, alone);
               }),
-              HasSubstr("masked_item"));
+              HasSubstr("needs the time"));
 }
 
 }  // namespace

@@ -46,6 +46,7 @@ TEST(RecommendTask, ProcessesTogetherComputeTheStepsOfOne) {
   for (const ArmParts& parts : all_arms()) cases.emplace_back(small(), parts.arm);
   cases.emplace_back(small(), Arm::plain);
   cases.back().first.loss = LossKind::sampled;
+  for (const Arm arm : {Arm::plain, Arm::bft}) cases.emplace_back(small("bert4rec"), arm);
   for (const auto& [settings, arm] : cases) {
     for (std::int64_t step = 0; step < 3; ++step) {
       training::SingleReplica alone;
@@ -113,6 +114,9 @@ TEST(RecommendTask, InterruptedAnywhereEndsWithTheSameBits) {
   cases.back().first.filter.initial_precision = bft::InitialPrecision::count;
   cases.back().first.filter.warm_up = 14;
   cases.back().first.filter.warm_up_form = bft::WarmUp::blend;
+  for (const Arm arm : {Arm::plain, Arm::bft}) cases.emplace_back(small("bert4rec"), arm);
+  cases.emplace_back(small("bert4rec"), Arm::bft);
+  cases.back().first.filter.initial_precision = bft::InitialPrecision::em;
   for (const auto& [settings, arm] : cases) {
     const TemporaryFolder folder;
     const auto whole = train_in(folder.path() / "whole", settings, arm, split, 0);

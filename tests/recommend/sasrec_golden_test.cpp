@@ -1,5 +1,6 @@
 #include "recommend/sasrec.h"
 #include "recommend/sasrec_goldens.h"
+#include "recommend/training_batch.h"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -64,6 +65,37 @@ class ObservedFilter {
   std::map<std::string, at::Tensor> seen_;
 };
 
+/// What the loss of a golden is taken of: the last items are asked, or those that the golden hides.
+TrainingBatch asked_of(const Golden& golden) {
+  const SasRecConfig& config = golden.checkpoint.config;
+  HistoryView view = view_of(config);
+  view.mask = 0;
+  TrainingBatch batch;
+  std::vector<data::History> inputs;
+  std::vector<std::int64_t> asked;
+  std::int64_t rows = 0, sequences = 0, hidden = 0;
+  for (const auto& sequence : golden.sequences) {
+    if (sequence.size() < 2) continue;
+    const std::span all(sequence);
+    inputs.push_back({config.bidirectional ? all : all.first(all.size() - 1), {}});
+    const std::size_t positions = std::min(inputs.back().size(), static_cast<std::size_t>(config.positions));
+    const std::span targets = all.last(positions);
+    if (!config.bidirectional) batch.targets.insert(batch.targets.end(), targets.begin(), targets.end());
+    const std::int64_t count =
+        config.bidirectional ? golden.expected.at("hidden_counts")[sequences++].item<std::int64_t>() : 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto place = golden.expected.at("hidden_places")[hidden++].item<std::int64_t>();
+      asked.push_back(rows + place);
+      batch.targets.push_back(targets[static_cast<std::size_t>(place)]);
+    }
+    rows += static_cast<std::int64_t>(positions);
+  }
+  batch.inputs = pack(inputs, view);
+  batch.asked = config.bidirectional ? at::tensor(asked, at::kLong) : at::arange(rows);
+  if (config.bidirectional) batch.inputs.items.index_fill_(0, batch.asked, config.items + 1);
+  return batch;
+}
+
 TEST_P(SasRecGolden, StreamScoresLossAndGradientsAreThoseOfTheReference) {
   const auto& [name, precision] = GetParam();
   Golden golden = read_golden(name);
@@ -78,20 +110,13 @@ TEST_P(SasRecGolden, StreamScoresLossAndGradientsAreThoseOfTheReference) {
   EXPECT_EQ(running, config.armed_filter().has_running_jacobian());
   const at::Tensor evaluated = golden.expected.at(running ? "evaluation_hidden" : "hidden");
   EXPECT_LT(relative(model.run(packed), evaluated), precision.forward);
-  const at::Tensor scores = at::mm(hidden.index_select(0, packed.last_rows()), model.head().t());
+  const ScoreFactors factors = model.score_factors(hidden.index_select(0, packed.last_rows()));
+  const at::Tensor scores = at::mm(factors.hidden, factors.head.t());
   EXPECT_LT(relative(scores, golden.expected.at("scores")), precision.forward);
 
-  std::vector<std::span<const data::ItemId>> inputs;
-  std::vector<std::int64_t> targets;
-  for (const auto& sequence : golden.sequences) {
-    if (sequence.size() < 2) continue;
-    inputs.emplace_back(sequence.data(), sequence.size() - 1);
-    const std::size_t first =
-        sequence.size() - std::min(inputs.back().size(), static_cast<std::size_t>(config.positions));
-    targets.insert(targets.end(), sequence.begin() + static_cast<std::ptrdiff_t>(first), sequence.end());
-  }
-  const at::Tensor loss =
-      model.mean_loss(model.run(pack(inputs, config), {.training = true}), at::tensor(targets, at::kLong));
+  const TrainingBatch batch = asked_of(golden);
+  const at::Tensor trained = model.run(batch.inputs, {.training = true}).index_select(0, batch.asked);
+  const at::Tensor loss = model.mean_loss(trained, at::tensor(batch.targets, at::kLong));
   EXPECT_LT(relative(loss, golden.expected.at("loss")[0]), precision.forward);
   loss.backward();
   SasRecWeights weights = model.weights();

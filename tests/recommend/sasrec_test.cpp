@@ -332,7 +332,8 @@ TEST(SasRecCheckpointFile, BrokenOnesAreRefused) {
   document = Json(to_json(model.config()));
   document["model_type"] = "gainlens-sasrek";
   gainlens::testing::write_file(folder.path() / "config.json", document.dump());
-  EXPECT_THAT(refusal(folder.path(), own_layout), HasSubstr("'sasrek'; must be sasrec; did you mean 'sasrec'"));
+  EXPECT_THAT(refusal(folder.path(), own_layout),
+              HasSubstr("'sasrek'; must be sasrec or bert4rec; did you mean 'sasrec'"));
   EXPECT_THAT(refusal_of([] { check_layout("iclerc"); }), HasSubstr("did you mean 'iclrec'"));
 }
 

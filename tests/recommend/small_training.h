@@ -4,11 +4,12 @@
 #include "recommend/train_recommend.h"
 
 #include <filesystem>
+#include <string>
 
 namespace gainlens::recommend {
 
 /// Settings that train in a moment.
-inline Settings small() {
+inline Settings small(const std::string& backbone = "sasrec") {
   return settings_of({{"width", 16},
                       {"inner_width", 32},
                       {"positions", 8},
@@ -19,7 +20,7 @@ inline Settings small() {
                       {"learning_rate", 0.01},
                       {"save_every", 2},
                       {"warm_up", 1}},
-                     "test");
+                     "test", backbone_named(backbone, "test"));
 }
 
 /// A run of two seeds, 3 and 4, with 6 epochs of these settings. Its data has the name "ring".
