@@ -1,10 +1,11 @@
 #include "data/interactions.h"
 
 #include "core/check.h"
-#include "core/counted.h"
 #include "core/random.h"
 #include "core/sha256.h"
+#include "data/delimited.h"
 #include "data/raw_interactions.h"
+#include "data/repeats.h"
 #include "formats/gzip.h"
 
 #include <algorithm>
@@ -12,7 +13,6 @@
 #include <limits>
 #include <numeric>
 #include <optional>
-#include <tuple>
 
 namespace gainlens::data {
 namespace {
@@ -27,39 +27,6 @@ struct Kept {
   std::int64_t users = 0;
   std::int64_t items = 0;
 };
-
-/// [user in the file]: places of its interactions in RawInteractions::interactions, in the order of the file.
-using PlacesOfUsers = std::vector<std::vector<std::size_t>>;
-
-PlacesOfUsers places_of_users(const RawInteractions& raw) {
-  PlacesOfUsers places(raw.users.size());
-  for (std::size_t i = 0; i < raw.interactions.size(); ++i) places[raw.interactions[i].user].push_back(i);
-  return places;
-}
-
-/// A repeated interaction makes the count of its item wrong, and often means that a file was joined with itself.
-void refuse_repeats(const RawInteractions& raw, PlacesOfUsers places, std::string_view where) {
-  if (!raw.timed) return;  // without times, a user who takes an item again is no mistake
-  const RawInteraction *first = nullptr, *again = nullptr;
-  std::int64_t count = 0;
-  for (auto& of_user : places) {
-    const auto at = [&](std::size_t place) -> const RawInteraction& { return raw.interactions[place]; };
-    std::sort(of_user.begin(), of_user.end(), [&](std::size_t a, std::size_t b) {
-      return std::tuple(at(a).time, at(a).item, at(a).line) < std::tuple(at(b).time, at(b).item, at(b).line);
-    });
-    for (std::size_t i = 1; i < of_user.size(); ++i) {
-      const RawInteraction &before = at(of_user[i - 1]), &now = at(of_user[i]);
-      if (before.time != now.time || before.item != now.item) continue;
-      ++count;
-      if (again == nullptr || now.line < again->line) first = &before, again = &now;
-    }
-  }
-  if (count == 0) return;
-  throw_invalid("{}: lines {} and {} are the same interaction of user '{}' with item '{}' at the same time{}; keep one",
-                where, first->line, again->line, printable(raw.users[again->user], 40),
-                printable(raw.items[again->item], 40),
-                count == 1 ? "" : fmt::format(" ({} repeated too)", counted_are(count - 1, "other interaction")));
-}
 
 /// The number that a name is; nothing if it is not written as a whole number below 2^31 without zeros in front.
 std::optional<std::int32_t> as_number(std::string_view name) {
@@ -85,7 +52,9 @@ void sort_by_name(std::vector<std::uint32_t>& items, const Names& names) {
 
 Kept choose(const RawInteractions& raw, const PlacesOfUsers& places, const InteractionOptions& options) {
   std::vector<std::int64_t> counts(raw.items.size());
-  for (const RawInteraction& interaction : raw.interactions) ++counts[interaction.item];
+  for (const auto& of_user : places) {
+    for (const std::size_t place : of_user) ++counts[raw.interactions[place].item];
+  }
   const auto item_stays = [&](std::size_t place) {
     return counts[raw.interactions[place].item] >= options.min_item_count;
   };
@@ -157,6 +126,7 @@ std::int64_t count_tied(const std::vector<Event>& events) {
 Interactions arrange(const RawInteractions& raw, const PlacesOfUsers& places, const Kept& kept, const TiePolicy& ties) {
   Interactions result;
   result.format = raw.format;
+  result.columns = raw.columns;
   result.dropped_users = static_cast<std::int64_t>(raw.users.size()) - kept.users;
   result.dropped_items = static_cast<std::int64_t>(raw.items.size()) - kept.items;
   result.items.resize(static_cast<std::size_t>(kept.items) + 1);
@@ -198,6 +168,10 @@ std::string_view format_name(InteractionFormat format) {
       return "movielens";
     case InteractionFormat::amazon:
       return "amazon";
+    case InteractionFormat::json:
+      return "json";
+    case InteractionFormat::table:
+      return "table";
   }
   ASSERT(false, "unknown format");
 }
@@ -224,9 +198,10 @@ Interactions read_interactions(const std::filesystem::path& path, const Interact
   CHECK(options.min_user_interactions >= 0, "min_user_interactions: {}; must be at least 0",
         options.min_user_interactions);
   const std::string where = printable(path.string());
-  const RawInteractions raw = parse_interactions(formats::read_plain_or_gzip(path, largest_data_set), where);
-  const PlacesOfUsers places = places_of_users(raw);
-  refuse_repeats(raw, places, where);
+  const RawInteractions raw = parse_interactions(formats::read_plain_or_gzip(path, largest_data_set),
+                                                 {where, delimiter_of_file(path.filename().string())}, options.columns);
+  PlacesOfUsers places = places_of_users(raw);
+  const std::int64_t repeated = settle_repeats(raw, options.duplicates, where, places);
   const Kept kept = choose(raw, places, options);
   CHECK(kept.users > 0, "{}: each of its {} users has fewer than {} interactions{}; give a larger data set{}", where,
         raw.users.size(), std::max<std::int64_t>(options.min_user_interactions, 1),
@@ -234,7 +209,9 @@ Interactions read_interactions(const std::filesystem::path& path, const Interact
             ? fmt::format(" with items that have at least {} (--min-item-count)", options.min_item_count)
             : "",
         options.min_item_count > 1 ? ", or a smaller --min-item-count" : "");
-  return arrange(raw, places, kept, options.ties);
+  Interactions result = arrange(raw, places, kept, options.ties);
+  result.repeated = repeated;
+  return result;
 }
 
 }  // namespace gainlens::data

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,16 +36,51 @@ enum class InteractionFormat {
               ///< columns or none, split by tabs. Without a timestamp the order of the file is the order in time
   sequences,  ///< a line for each user: `user item item ...`, in time order, split by spaces or tabs. Items are numbers
               ///< from 1 to 2^31 - 1: 0 is padding in many such files, and letters mean that it is another kind of file
-  movielens,  ///< `user::item::rating::time`
+  movielens,  ///< `user::item::rating::time`, or the same with tabs, as in u.data
   amazon,     ///< a JSON object on each line: reviewerID, asin, unixReviewTime; other keys are not read
+  json,       ///< a JSON object on each line, with other keys, which ColumnOptions name
+  table,      ///< CSV or TSV (RFC 4180) with a header; ColumnOptions name the columns
 };
 
-std::string_view format_name(InteractionFormat format);  ///< "recbole", "sequences", "movielens" or "amazon"
+std::string_view format_name(InteractionFormat format);  ///< "recbole", "sequences", "movielens" and so on
+
+/// The name of a time column that is none.
+inline constexpr const char* no_times = "none";
+
+/// The columns of a table or the keys of JSON lines that hold the interactions. What is not given is found from the
+/// file, see find_columns().
+struct ColumnOptions {
+  std::string user = {}, item = {}, time = {};  ///< names; `time` may be no_times. Empty: recognised by a common name
+  std::optional<char> delimiter = {};           ///< of a table; nothing: from the extension of the file
+  bool header = true;                           ///< false: a table whose columns are called 1, 2, 3, ...
+
+  bool name_columns() const { return !user.empty() || !item.empty() || !time.empty(); }
+};
+
+/// What becomes of an interaction with an item that its user has had before or has again.
+enum class Duplicates {
+  keep,   ///< all of them stay
+  first,  ///< the first one of each user and item stays, in time; at the same time, the first line
+  last,   ///< likewise the last one
+};
+std::string_view duplicates_name(Duplicates duplicates);  ///< as on the command line: "keep", "first", "last"
+/// @throws InvalidArgument  none of the three (nearest match named)
+Duplicates parse_duplicates(std::string_view text);
 
 struct InteractionOptions {
   TiePolicy ties;
-  std::int64_t min_item_count = 0;         ///< items with fewer interactions are dropped first; 0: none
-  std::int64_t min_user_interactions = 3;  ///< users with fewer interactions (of the items that are kept) are dropped
+  std::int64_t min_item_count = 0;           ///< items with fewer interactions are dropped first; 0: none
+  std::int64_t min_user_interactions = 3;    ///< users with fewer interactions (of the items that are kept) are dropped
+  Duplicates duplicates = Duplicates::keep;  ///< handled before anything is dropped
+  ColumnOptions columns = {};
+};
+
+/// Which columns of a table, or keys of JSON lines, were read.
+struct ReadColumns {
+  std::string user, item;           ///< names as in the file, which is not trusted
+  std::optional<std::string> time;  ///< nothing: the file has no times
+  std::optional<char> delimiter;    ///< of a table
+  bool dates = false;               ///< the times are dates of ISO 8601, and not numbers
 };
 
 /// Interactions of one user, one after another.
@@ -60,13 +96,15 @@ struct History {
 /// The interactions of users with items: for each user a sequence of items in time order.
 struct Interactions {
   InteractionFormat format = InteractionFormat::sequences;
-  std::vector<std::string> users;   ///< [user]: names, in the order of their first line in the file
-  std::vector<std::string> items;   ///< [item id]: names; items[0] is empty
-  std::vector<std::int64_t> begin;  ///< [user + 1]: where the sequence of each user begins in `item`
-  std::vector<ItemId> item;         ///< [interaction]
-  std::vector<double> time;         ///< [interaction] in seconds; empty if the format has no times
-  std::int64_t dropped_users = 0;   ///< users with too few interactions
-  std::int64_t dropped_items = 0;   ///< items below min_item_count, and items of dropped users alone
+  std::vector<std::string> users;      ///< [user]: names, in the order of their first line in the file
+  std::vector<std::string> items;      ///< [item id]: names; items[0] is empty
+  std::vector<std::int64_t> begin;     ///< [user + 1]: where the sequence of each user begins in `item`
+  std::vector<ItemId> item;            ///< [interaction]
+  std::vector<double> time;            ///< [interaction] in seconds; empty if the format has no times
+  std::int64_t dropped_users = 0;      ///< users with too few interactions
+  std::int64_t dropped_items = 0;      ///< items below min_item_count, and items of dropped users alone
+  std::int64_t repeated = 0;           ///< interactions of the file with an item that their user has had before
+  std::optional<ReadColumns> columns;  ///< of a table or JSON lines with other keys
   std::int64_t tied = 0;  ///< interactions that share their user and their time with another one; 0 without times
 
   std::int64_t user_count() const { return static_cast<std::int64_t>(users.size()); }
@@ -77,16 +115,18 @@ struct Interactions {
   History history(std::int64_t user) const;  ///< all interactions of a user
 };
 
-/// Reads a data set. The format is found from the first line. Items are numbered in the order of their names: as
+/// Reads a data set. The format is found from the first line, and for tables from the extension (delimiter_of_file) or
+/// ColumnOptions::delimiter. Items are numbered in the order of their names: as
 /// numbers if all of them are whole numbers below 2^31 without zeros in front, else byte by byte. So ids do not depend
 /// on the order of the lines. Line ends may be LF or CRLF. Blank lines are ignored at the end alone: between others
-/// they are malformed, because a record may have been lost there. Items and users are dropped once, in this order:
-/// items below `min_item_count`, then users, then items that no user has left. An item may therefore keep fewer
-/// interactions.
+/// they are malformed, because a record may have been lost there. Duplicates are removed first. Items and users are
+/// dropped once, in this order: items below `min_item_count`, then users, then items that no user has left. An item may
+/// therefore keep fewer interactions.
 /// @throws InvalidArgument  missing, unreadable, empty or larger than 16 GiB when unpacked; a format that is not known;
 ///     malformed lines (number and text of the first, count of the others), also with a time that is not a finite
-///     number below 2^53; the same user, item and time twice (if the file has times); a user twice (sequences); more
-///     than 2^31 - 2 users or items; no user is left; negative counts in the options
+///     number below 2^53; as find_columns(); columns or a delimiter for a format that has none; the same user, item and
+///     time twice (if the file has times, and duplicates are kept); a user twice (sequences); more than 2^31 - 2 users
+///     or items; no user is left; negative counts in the options
 Interactions read_interactions(const std::filesystem::path& path, const InteractionOptions& options = {});
 
 }  // namespace gainlens::data

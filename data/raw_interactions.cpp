@@ -40,21 +40,6 @@ std::vector<std::string_view> split_words(std::string_view text) {
   }
 }
 
-/// The whole text as a number; nothing if it is none, infinite or not a number.
-std::optional<double> finite_number(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
-  return value;
-}
-
-/// What is wrong with the text of a time; empty if it can be used.
-std::string time_fault(std::string_view text) {
-  const auto time = finite_number(text);
-  if (!time) return fmt::format("has the time '{}', which is not a finite number", printable(text, 40));
-  return time_fits(*time) ? "" : fmt::format("has the time {}, which is not below 2^53", printable(text, 40));
-}
-
 /// A number from 1 to 2^31 - 1, written without zeros in front: "7", but not "07", "+7" or "7.0".
 bool is_item_number(std::string_view text) {
   std::int32_t value = 0;
@@ -91,17 +76,36 @@ class SequencesParser : public LineParser {
 
 class MovieLensParser : public LineParser {
  public:
-  explicit MovieLensParser(RawInteractions& result) : LineParser(result) { result.timed = true; }
+  MovieLensParser(RawInteractions& result, std::string_view separator) : LineParser(result), separator_(separator) {
+    result.timed = true;
+  }
   std::string read(const DataLine& line) override {
-    const auto fields = split_at(line.text, "::");
+    const auto fields = split_at(line.text, separator_);
     if (fields.size() != 4) return "has " + counted(fields.size(), "field");
     // The rating is not used. If it is no number, the columns are not those of this format.
     if (!finite_number(fields[2])) return fmt::format("has the rating '{}'", printable(fields[2], 40));
-    std::string fault = time_fault(fields[3]);
-    return fault.empty() ? add(fields[0], fields[1], *finite_number(fields[3]), line.number) : fault;
+    double time = 0;
+    std::string fault = read_time(fields[3], time);
+    return fault.empty() ? add(fields[0], fields[1], time, line.number) : fault;
   }
-  std::string allowed() const override { return "each line is user::item::rating::time"; }
+  std::string allowed() const override {
+    return separator_ == tab ? "each line is user, item, rating and time with a tab between them"
+                             : "each line is user::item::rating::time";
+  }
+  static constexpr std::string_view colons = "::", tab = "\t";
+
+ private:
+  std::string_view separator_;
 };
+
+/// Whether a line is one of MovieLens' u.data. A sequence would be one with an item above 10^8 and one below 6; if the
+/// others were like it too, nobody would have the three interactions that are needed.
+bool is_tabbed_rating(std::string_view line) {
+  const auto fields = split_at(line, MovieLensParser::tab);
+  if (fields.size() != 4) return false;
+  const auto rating = finite_number(fields[2]), time = finite_number(fields[3]);
+  return rating && time && *rating >= 0 && *rating <= 5 && *time > 1e8;
+}
 
 /// Whether a word of a header is `name:type` with a type of RecBole.
 bool is_recbole_column(std::string_view word) {
@@ -129,9 +133,8 @@ class RecBoleParser : public LineParser {
     if (fields.size() != columns_) return fmt::format("has {} of {} columns", fields.size(), columns_);
     double time = 0;
     if (time_) {
-      std::string fault = time_fault(fields[*time_]);
+      std::string fault = read_time(fields[*time_], time);
       if (!fault.empty()) return fault;
-      time = *finite_number(fields[*time_]);
     }
     return add(fields[user_], fields[item_], time, line.number);
   }
@@ -156,59 +159,61 @@ class RecBoleParser : public LineParser {
   std::optional<std::size_t> time_;
 };
 
-InteractionFormat format_of(std::string_view first, std::string_view where) {
-  if (first.starts_with('{')) return InteractionFormat::amazon;
-  if (first.find("::") != std::string_view::npos) return InteractionFormat::movielens;
-  const auto words = split_words(first);
-  if (!words.empty() && std::all_of(words.begin(), words.end(), is_recbole_column)) return InteractionFormat::recbole;
-  // A line of prose also has a first word and others. Digits tell a sequence from it.
-  if (words.size() >= 2 && words[1].find_first_not_of("0123456789") == std::string_view::npos)
-    return InteractionFormat::sequences;
-  throw_invalid(
-      "{}: the first line '{}' is not that of a data set; give RecBole's .inter (a header `user_id:token item_id:token "
-      "timestamp:float`), lines `user item item ...`, MovieLens lines `user::item::rating::time`, or Amazon reviews "
-      "(JSON lines)",
-      where, printable(first, shown_bytes));
+/// Whether a line is that of a sequence. A line of prose also has a first word and others; digits tell a sequence from
+/// it.
+bool is_sequence(std::string_view line) {
+  const auto words = split_words(line);
+  return words.size() >= 2 && words[1].find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-/// The lines of a file without line ends (LF or CRLF), without a byte order mark and without blank lines at the end.
-class DataLines {
- public:
-  explicit DataLines(std::string_view content) : rest_(content) {
-    if (rest_.starts_with("\xEF\xBB\xBF")) rest_.remove_prefix(3);
-    const auto last = rest_.find_last_not_of(" \t\r\n");
-    // Blanks at the end of the last line that holds something belong to it: a tab there is an empty last column.
-    const auto end = last == std::string_view::npos ? 0 : std::min(rest_.find('\n', last), rest_.size());
-    rest_ = rest_.substr(0, end);
-    done_ = rest_.empty();
-  }
-  std::optional<DataLine> next() {
-    if (done_) return std::nullopt;
-    const auto end = rest_.find('\n');
-    done_ = end == std::string_view::npos;
-    std::string_view text = rest_.substr(0, end);
-    if (!done_) rest_.remove_prefix(end + 1);
-    if (text.ends_with('\r')) text.remove_suffix(1);
-    return DataLine{text, ++number_};
-  }
+/// The format that the first line has, whatever the name of the file.
+std::optional<InteractionFormat> format_of(std::string_view first) {
+  if (first.starts_with('{')) return InteractionFormat::json;
+  if (first.find(MovieLensParser::colons) != std::string_view::npos) return InteractionFormat::movielens;
+  const auto words = split_words(first);
+  if (!words.empty() && std::all_of(words.begin(), words.end(), is_recbole_column)) return InteractionFormat::recbole;
+  if (is_tabbed_rating(first)) return InteractionFormat::movielens;
+  return is_sequence(first) ? std::optional(InteractionFormat::sequences) : std::nullopt;
+}
 
- private:
-  std::string_view rest_;
-  bool done_ = false;
-  std::int64_t number_ = 0;
-};
+/// The delimiter of a table; nothing if the file is none.
+std::optional<char> delimiter_of(std::string_view first, const NamedFile& file, const ColumnOptions& options) {
+  if (options.delimiter) return options.delimiter;
+  const auto format = format_of(first);
+  CHECK(options.header || format != InteractionFormat::json,
+        "{}: --no-header is for tables, and this file has JSON lines; leave it out", file.where);
+  if (format == InteractionFormat::json) return std::nullopt;
+  // A file *.tsv can hold lines of another format, but those who name columns want a table.
+  if (file.delimiter && (!format || options.name_columns() || !options.header)) return file.delimiter;
+  CHECK(options.header, "{}: --no-header is for tables; give --delimiter too", file.where);
+  CHECK(!options.name_columns(),
+        "{}: columns are named, and it is no JSON and not called *.csv or *.tsv; give --delimiter too", file.where);
+  return std::nullopt;
+}
 
-std::unique_ptr<LineParser> make_parser(std::string_view first, std::string_view where, RawInteractions& result) {
-  result.format = format_of(first, where);
-  switch (result.format) {
+/// For a file that is no table.
+std::unique_ptr<LineParser> make_parser(const DataLine& first, const NamedFile& file, const ColumnOptions& options,
+                                        RawInteractions& result) {
+  const auto format = format_of(first.text);
+  CHECK(format,
+        "{}: the first line '{}' is not that of a data set; give RecBole's .inter (a header `user_id:token "
+        "item_id:token timestamp:float`), lines `user item item ...`, MovieLens lines `user::item::rating::time`, JSON "
+        "lines, or CSV with a header (a file *.csv or *.tsv, or --delimiter)",
+        file.where, printable(first.text, shown_bytes));
+  result.format = *format;
+  switch (*format) {
     case InteractionFormat::recbole:
-      return std::make_unique<RecBoleParser>(result, first, where);
+      return std::make_unique<RecBoleParser>(result, first.text, file.where);
     case InteractionFormat::sequences:
       return std::make_unique<SequencesParser>(result);
     case InteractionFormat::movielens:
-      return std::make_unique<MovieLensParser>(result);
+      return std::make_unique<MovieLensParser>(
+          result, is_tabbed_rating(first.text) ? MovieLensParser::tab : MovieLensParser::colons);
     case InteractionFormat::amazon:
-      return std::make_unique<AmazonParser>(result);
+    case InteractionFormat::json:
+      return std::make_unique<JsonParser>(result, first, options, file.where);
+    case InteractionFormat::table:
+      break;
   }
   ASSERT(false, "unknown format");
 }
@@ -243,10 +248,6 @@ std::string name_fault(std::string_view name, std::string_view what) {
 
 }  // namespace
 
-bool time_fits(double time) {
-  return std::isfinite(time) && std::abs(time) < 0x1p53;
-}
-
 std::uint32_t Names::number(std::string_view name) {
   const auto found = numbers_.find(name);
   if (found != numbers_.end()) return found->second;
@@ -263,15 +264,21 @@ std::string LineParser::add(std::string_view user, std::string_view item, double
   return fault;
 }
 
-RawInteractions parse_interactions(std::string_view content, std::string_view where) {
+RawInteractions parse_interactions(std::string_view content, const NamedFile& file, const ColumnOptions& options) {
+  const std::string_view where = file.where;
   CHECK(!content.starts_with("\xFF\xFE") && !content.starts_with("\xFE\xFF"),
         "{}: UTF-16; convert it, for example with iconv -t UTF-8", where);
-  DataLines lines(content);
-  auto line = lines.next();
-  CHECK(line, "{}: empty; give a data set", where);
+  const auto first = DataLines(content).next();
+  CHECK(first, "{}: empty; give a data set", where);
   RawInteractions result;
-  const auto parser = make_parser(line->text, where, result);
-  if (result.format == InteractionFormat::recbole) line = lines.next();  // after the header
+  const auto delimiter = delimiter_of(first->text, file, options);
+  if (delimiter) result.format = InteractionFormat::table;
+  DataLines lines(content, delimiter ? DataLines::Quotes::rfc4180 : DataLines::Quotes::none);
+  auto line = lines.next();
+  const auto parser = delimiter ? std::make_unique<TableParser>(result, *line, *delimiter, options, where)
+                                : make_parser(*line, file, options, result);
+  const bool header = delimiter ? options.header : result.format == InteractionFormat::recbole;
+  if (header) line = lines.next();
   CHECK(line, "{}: no interactions, only a header; give a data set", where);
   Faults faults;
   for (; line; line = lines.next()) {

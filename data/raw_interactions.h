@@ -1,9 +1,13 @@
 #pragma once
 
+#include "data/delimited.h"
+#include "data/interaction_columns.h"
 #include "data/interactions.h"
+#include "data/time_text.h"
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -36,21 +40,21 @@ struct RawInteraction {
 struct RawInteractions {
   InteractionFormat format = InteractionFormat::sequences;
   bool timed = false;
+  std::optional<ReadColumns> columns;  ///< of tables and JSON lines with other keys
   Names users, items;
   std::vector<RawInteraction> interactions;  ///< in the order of the file
 };
 
-/// Finds the format and reads every line.
-/// @param content  the unpacked bytes of a file
-/// @param where    names the file in messages
-/// @throws InvalidArgument  as read_interactions(), for what one line can show
-RawInteractions parse_interactions(std::string_view content, std::string_view where);
-
-/// One line of a file, without its line end.
-struct DataLine {
-  std::string_view text;
-  std::int64_t number = 0;  ///< from 1
+/// A file, in messages and by its name.
+struct NamedFile {
+  std::string_view where;         ///< for messages
+  std::optional<char> delimiter;  ///< delimiter_of_file()
 };
+
+/// Finds the format and reads every line.
+/// @param content  the unpacked bytes of the file
+/// @throws InvalidArgument  as read_interactions(), for what one line can show
+RawInteractions parse_interactions(std::string_view content, const NamedFile& file, const ColumnOptions& options);
 
 /// Reads lines of one format. The parsers of the formats derive from it.
 class LineParser {
@@ -73,16 +77,36 @@ class LineParser {
   RawInteractions& result_;
 };
 
-/// Amazon reviews, which need a JSON parser (amazon_reviews.cpp).
-class AmazonParser : public LineParser {
+/// JSON lines (json_interactions.cpp): Amazon's reviews, and objects with other keys.
+class JsonParser : public LineParser {
  public:
-  explicit AmazonParser(RawInteractions& result);
+  /// @param first  line of the file, whose keys are those that options can name or that are recognised
+  /// @throws InvalidArgument  it is no JSON object; as find_columns()
+  JsonParser(RawInteractions& result, const DataLine& first, const ColumnOptions& options, std::string_view where);
   std::string read(const DataLine& line) override;
   std::string allowed() const override;
+
+ private:
+  std::vector<std::string> keys_;  // user, item and, if there is one, time
+  TimeColumn times_;
 };
 
-/// Whether a time is finite and below 2^53. Larger whole numbers would be rounded, and interactions at different times
-/// would become ties.
-bool time_fits(double time);
+/// A table with a header (table_interactions.cpp).
+class TableParser : public LineParser {
+ public:
+  /// @param first  line of the file
+  /// @throws InvalidArgument  a broken header, also one that seems to be split by another delimiter; as find_columns()
+  TableParser(RawInteractions& result, const DataLine& first, char delimiter, const ColumnOptions& options,
+              std::string_view where);
+  std::string read(const DataLine& line) override;
+  std::string allowed() const override;
+
+ private:
+  char delimiter_;
+  std::size_t columns_ = 0;
+  ColumnPlaces places_;
+  TimeColumn times_;
+  std::vector<std::string> fields_;
+};
 
 }  // namespace gainlens::data

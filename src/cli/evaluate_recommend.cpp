@@ -60,9 +60,8 @@ recommend::SplitMatch check_split(const recommend::RecommenderCheckpoint& checkp
   if (match != recommend::SplitMatch::other) return match;
   CHECK(arguments.other_split,
         "{}: is split otherwise than the data that {} was trained on, so test items may have been trained on; the "
-        "training had --ties {} --min-item-count {}: give the same file and options, or --other-split to rank it all "
-        "the same",
-        data, model, printable(checkpoint.data.ties, 40), checkpoint.data.min_item_count);
+        "training had {}: give the same file and options, or --other-split to rank it all the same",
+        data, model, checkpoint.data.options());
   print_notice(
       "gainlens: warning: {}: is split otherwise than the data that {} was trained on; test items may have been "
       "trained on, and then the metrics are too high\n",

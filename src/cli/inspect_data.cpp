@@ -1,6 +1,7 @@
 #include "cli/inspect_parts.h"
 #include "core/counted.h"
 #include "core/error.h"
+#include "data/delimited.h"
 #include "data/leave_one_out.h"
 #include "data/strata.h"
 
@@ -45,6 +46,36 @@ void add_ties(const data::Interactions& data, const data::TiePolicy& ties, Findi
                                    data.tied, ties.name())
                      : "none: the file has no times, and its order is kept",
                {{"timed", timed}, {"interactions", data.tied}, {"policy", timed ? Json(ties.name()) : Json(nullptr)}});
+}
+
+/// Adds which columns of a table, or keys of JSON lines, were read, and how.
+void add_columns(const data::Interactions& data, Findings& findings) {
+  if (!data.columns) return;
+  const data::ReadColumns& read = *data.columns;
+  const auto shown = [](const std::string& name) { return "'" + printable(name, 60) + "'"; };
+  const std::string time = !read.time   ? "no times, the lines are in the order of time"
+                           : read.dates ? fmt::format("time {}, as dates", shown(*read.time))
+                                        : fmt::format("time {}, as numbers", shown(*read.time));
+  findings.add("columns",
+               fmt::format("user {}, item {}, {}{}", shown(read.user), shown(read.item), time,
+                           read.delimiter ? fmt::format("; split by {}", data::plural_of(*read.delimiter)) : ""),
+               {{"user", read.user},
+                {"item", read.item},
+                {"time", read.time ? Json(*read.time) : Json(nullptr)},
+                {"dates", read.dates},
+                {"delimiter", read.delimiter ? Json(std::string(1, *read.delimiter)) : Json(nullptr)}});
+}
+
+/// Adds what became of items that a user has more than once.
+void add_duplicates(const data::Interactions& data, data::Duplicates duplicates, Findings& findings) {
+  const std::string repeated =
+      fmt::format("{} of the file with an item that the user has had before", counted(data.repeated, "interaction"));
+  findings.add("duplicates",
+               data.repeated == 0                     ? "none: no user has an item twice"
+               : duplicates == data::Duplicates::keep ? repeated + "; all are kept"
+                                                      : fmt::format("{}; of each user and item the {} is kept",
+                                                                    repeated, data::duplicates_name(duplicates)),
+               {{"interactions", data.repeated}, {"policy", std::string(data::duplicates_name(duplicates))}});
 }
 
 /// "at most 4", "4 to 6", "15 or more".
@@ -114,12 +145,14 @@ void inspect_data(const std::filesystem::path& path, const data::InteractionOpti
   findings.add("kind", "data set");
   data::Interactions data = data::read_interactions(path, options);
   findings.add("format", std::string(data::format_name(data.format)));
+  add_columns(data, findings);
   findings.add("users", fmt::format("{}", data.user_count()), data.user_count());
   findings.add("items", fmt::format("{}", data.item_count()), data.item_count());
   findings.add("interactions", fmt::format("{}", data.interaction_count()), data.interaction_count());
   findings.add("density", fmt::format("{:.4f}% of all pairs of a user and an item", 100 * data.density()),
                data.density());
   add_dropped(data, options, findings);
+  add_duplicates(data, options.duplicates, findings);
   add_ties(data, options.ties, findings);
   add_sequence_lengths(data, findings);
   const data::LeaveOneOut split(std::move(data));

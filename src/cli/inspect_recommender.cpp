@@ -21,8 +21,7 @@ void inspect_recommender(const std::filesystem::path& path, Findings& findings) 
   findings.add("split",
                checkpoint.data.split.empty()
                    ? "not known: an earlier version made it"
-                   : fmt::format("sha256 {}; --ties {} --min-item-count {}", printable(checkpoint.data.split, 64),
-                                 printable(checkpoint.data.ties, 40), checkpoint.data.min_item_count),
+                   : fmt::format("sha256 {}; {}", printable(checkpoint.data.split, 64), checkpoint.data.options()),
                checkpoint.data.split);
   findings.add(
       "checksums",

@@ -1,12 +1,25 @@
 #include "cli/interaction_options.h"
 
 #include "core/check.h"
+#include "data/delimited.h"
+
+#include <filesystem>
 
 namespace gainlens::cli {
 
 data::InteractionOptions InteractionPolicy::options() const {
   CHECK(min_item_count >= 0, "--min-item-count: {}; must be at least 0", min_item_count);
-  return {.ties = data::parse_tie_policy(ties), .min_item_count = min_item_count};
+  data::InteractionOptions options{.ties = data::parse_tie_policy(ties),
+                                   .min_item_count = min_item_count,
+                                   .duplicates = data::parse_duplicates(duplicates),
+                                   .columns = {.user = user_column, .item = item_column, .time = time_column}};
+  if (!delimiter.empty()) options.columns.delimiter = data::parse_delimiter(delimiter);
+  options.columns.header = !no_header;
+  CHECK(
+      !no_header || (!user_column.empty() && !item_column.empty() && !time_column.empty()),
+      "--no-header: the columns are called 1, 2, 3, ...; give --user-column, --item-column and --time-column (none if "
+      "there are no times)");
+  return options;
 }
 
 void add_interaction_policy(CLI::App& command, InteractionPolicy& policy, const std::string& prefix) {
@@ -23,17 +36,48 @@ void add_interaction_policy(CLI::App& command, InteractionPolicy& policy, const 
       .add_option("--min-item-count", policy.min_item_count,
                   described("drop items with fewer interactions before users are dropped"))
       ->capture_default_str();
+  command
+      .add_option(
+          "--duplicates", policy.duplicates,
+          described("which interactions stay if a user has an item more than once: keep (all of them), first or "
+                    "last"))
+      ->capture_default_str();
+  command.add_option("--user-column", policy.user_column,
+                     described("column of CSV and TSV files, or key of JSON lines, with the users (default: a common "
+                               "name such as user_id)"));
+  command.add_option("--item-column", policy.item_column,
+                     described("likewise with the items (default: a common name such as item_id)"));
+  command.add_option("--time-column", policy.time_column,
+                     described("likewise with the times, which are numbers or ISO dates; none: the lines are in the "
+                               "order of time (default: a common name such as timestamp)"));
+  command.add_option("--delimiter", policy.delimiter,
+                     described("what splits the columns: comma, tab, semicolon or pipe (default: by the file's "
+                               "extension, .csv or .tsv)"));
+  command.add_flag("--no-header", policy.no_header,
+                   described("the first line is no header; columns are called 1, 2, 3, ..."));
 }
 
 data::Interactions InteractionArguments::read() const {
   return data::read_interactions(path, policy.options());
 }
 
+std::string InteractionArguments::name() const {
+  std::filesystem::path name = std::filesystem::path(path).filename();
+  if (name.extension() == ".gz") name = name.stem();
+  return name.stem().string();
+}
+
+void refuse_interaction_policy(const CLI::App& command, std::string_view why) {
+  for (const char* option : interaction_policy_options)
+    CHECK(command.count(option) == 0, "{}: {}; leave it out", option, why);
+}
+
 void add_interaction_options(CLI::App& command, InteractionArguments& arguments) {
   command
-      .add_option("--data", arguments.path,
-                  "Interactions, plain or gzipped: RecBole .inter, `user item item ...` lines, MovieLens ratings "
-                  "(`::`), or Amazon review JSON lines")
+      .add_option(
+          "--data", arguments.path,
+          "Interactions, plain or gzipped: CSV or TSV with a header, JSON lines, RecBole .inter, `user item item "
+          "...` lines, or MovieLens ratings (`::`, u.data)")
       ->required();
   add_interaction_policy(command, arguments.policy);
 }

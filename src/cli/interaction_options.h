@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace gainlens::cli {
 
@@ -13,12 +14,21 @@ namespace gainlens::cli {
 struct InteractionPolicy {
   std::string ties = "file";
   std::int64_t min_item_count = 0;
+  std::string duplicates = "keep";
+  std::string user_column, item_column, time_column, delimiter;
+  bool no_header = false;
 
-  /// @throws InvalidArgument  as data::parse_tie_policy; a negative count
+  /// @throws InvalidArgument  as data::parse_tie_policy, data::parse_duplicates and data::parse_delimiter; a negative
+  ///     count; --no-header without the names of columns
   data::InteractionOptions options() const;
 };
 
-/// Adds --ties and --min-item-count.
+/// The options of a policy, for commands that refuse them elsewhere.
+inline constexpr const char* interaction_policy_options[] = {"--ties",        "--min-item-count", "--duplicates",
+                                                             "--user-column", "--item-column",    "--time-column",
+                                                             "--delimiter",   "--no-header"};
+
+/// Adds interaction_policy_options.
 /// @param prefix  of their descriptions, for example "Of a data set: "
 void add_interaction_policy(CLI::App& command, InteractionPolicy& policy, const std::string& prefix = "");
 
@@ -29,9 +39,16 @@ struct InteractionArguments {
 
   /// @throws InvalidArgument  as InteractionPolicy::options and data::read_interactions
   data::Interactions read() const;
+  /// The file's name without folder, compression and format: what readers call the data set.
+  std::string name() const;
 };
 
-/// Adds --data, --ties and --min-item-count.
+/// Adds --data and interaction_policy_options.
 void add_interaction_options(CLI::App& command, InteractionArguments& arguments);
+
+/// Refuses interaction_policy_options where no data set is read.
+/// @param why  "is an option of --data", the middle of the message
+/// @throws InvalidArgument  one of them was given
+void refuse_interaction_policy(const CLI::App& command, std::string_view why);
 
 }  // namespace gainlens::cli

@@ -39,7 +39,7 @@ struct HistoriesArguments {
 };
 
 /// The options that belong to one source alone, for messages.
-constexpr const char* of_data[] = {"--density", "--ties", "--min-item-count"};
+constexpr const char* of_data[] = {"--density"};  // and interaction_policy_options
 constexpr const char* of_walk[] = {"--users",      "--items", "--shortest",  "--longest",
                                    "--dimensions", "--drift", "--items-file"};
 
@@ -78,6 +78,7 @@ void check_source(const CLI::App& command, const HistoriesArguments& arguments) 
   };
   if (arguments.synthetic) {
     refuse(of_data, "--data");
+    refuse_interaction_policy(command, "is an option of --data");
     return;
   }
   refuse(of_walk, "--synthetic");

@@ -92,13 +92,6 @@ recommend::Variant parse_variant(const std::string& text) {
   return variant;
 }
 
-/// The file's name without folder, compression and format: "density-0.25" of "data/density-0.25.txt.gz".
-std::string data_name(const std::string& path) {
-  std::filesystem::path name = std::filesystem::path(path).filename();
-  if (name.extension() == ".gz") name = name.stem();
-  return name.stem().string();
-}
-
 OrderedJson to_json(const experiment::Outcome& done, std::int64_t items) {
   const std::string diverged = runfile::divergence_of(done.result, items);
   OrderedJson document = {{"arm", done.job.arm},
@@ -243,7 +236,7 @@ void run(const TrainRecommendArguments& arguments, const GlobalOptions& global) 
   request.quiet = global.quiet;
   request.program_version = GAINLENS_VERSION;
   request.options = arguments.data.policy.options();
-  request.data_name = data_name(arguments.data.path);
+  request.data_name = arguments.data.name();
   CHECK(arguments.spread == "batches" || arguments.spread == "seeds", "--spread: '{}'; must be batches or seeds",
         printable(arguments.spread, 60));
   request.spread = arguments.spread == "seeds" ? recommend::Spread::seeds : recommend::Spread::batches;

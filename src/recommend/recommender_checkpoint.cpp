@@ -29,6 +29,7 @@ OrderedJson to_json(const TrainedOn& data) {
   document["split"] = data.split;
   document["ties"] = data.ties;
   document["min_item_count"] = data.min_item_count;
+  if (data.duplicates != TrainedOn{}.duplicates) document["duplicates"] = data.duplicates;
   return document;
 }
 
@@ -49,6 +50,7 @@ TrainedOn read_trained_on(const Json& data, const std::string& where) {
   CHECK(data.contains("min_item_count") && data["min_item_count"].is_number_unsigned(),
         "{}: 'data.min_item_count' is {}; must be a whole number", where, shown("min_item_count"));
   trained_on.min_item_count = data["min_item_count"].get<std::int64_t>();
+  if (data.contains("duplicates")) trained_on.duplicates = text("duplicates");
   return trained_on;
 }
 
@@ -98,7 +100,13 @@ std::string item_names_checksum(const data::Interactions& interactions) {
 }
 
 TrainedOn trained_on_split(const data::LeaveOneOut& split, const data::InteractionOptions& options) {
-  return {item_names_checksum(split.interactions()), split.checksum(), options.ties.name(), options.min_item_count};
+  return {item_names_checksum(split.interactions()), split.checksum(), options.ties.name(), options.min_item_count,
+          std::string(data::duplicates_name(options.duplicates))};
+}
+
+std::string TrainedOn::options() const {
+  return fmt::format("--ties {} --min-item-count {}{}", printable(ties, 40), min_item_count,
+                     duplicates == TrainedOn{}.duplicates ? "" : " --duplicates " + printable(duplicates, 40));
 }
 
 SplitMatch match_split(const RecommenderCheckpoint& checkpoint, const data::LeaveOneOut& split) {

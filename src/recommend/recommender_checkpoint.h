@@ -24,6 +24,10 @@ struct TrainedOn {
   std::string split = {};       ///< data::LeaveOneOut::checksum(); empty: not known, as in earlier versions
   std::string ties = {};        ///< data::TiePolicy::name() with which it was read; empty: not known
   std::int64_t min_item_count = 0;
+  std::string duplicates = "keep";  ///< data::duplicates_name()
+
+  /// "--ties file --min-item-count 0", and --duplicates if not all were kept.
+  std::string options() const;
 };
 
 struct RecommenderCheckpoint {

@@ -45,6 +45,7 @@ TEST_F(InspectData, ForPeople) {
             "interactions       17\n"
             "density            68.0000% of all pairs of a user and an item\n"
             "dropped            1 user (fewer than 3 interactions), 1 item (of dropped users alone)\n"
+            "duplicates         4 interactions of the file with an item that the user has had before; all are kept\n"
             "ties               none: the file has no times, and its order is kept\n"
             "sequence length    3 to 5, median 3\n"
             "split checksum     84149e491a75719691cb169e58891eca9c5b5ff1da91191db102763a268004ed\n"
@@ -73,6 +74,8 @@ TEST_F(InspectData, ForPrograms) {
   EXPECT_DOUBLE_EQ(found.at("density").get<double>(), 1.5);
   EXPECT_EQ(found.at("dropped"),
             (Json{{"users", 0}, {"items", 1}, {"min_user_interactions", 3}, {"min_item_count", 2}}));
+  EXPECT_EQ(found.at("duplicates"), (Json{{"interactions", 2}, {"policy", "keep"}}));
+  EXPECT_FALSE(found.contains("columns"));
   EXPECT_EQ(found.at("ties"), (Json{{"timed", true}, {"interactions", 2}, {"policy", "random:3"}}));
   EXPECT_EQ(found.at("sequence_length"), (Json{{"min", 3}, {"median", 3.0}, {"max", 3}}));
   EXPECT_EQ(found.at("split_checksum").get<std::string>().size(), 64u);
@@ -80,6 +83,44 @@ TEST_F(InspectData, ForPrograms) {
   EXPECT_EQ(found.at("user_activity").at("strata")[0].at("tests"), 2);
   EXPECT_TRUE(found.at("length_frequency_correlation").is_null());  // both users know two items
   EXPECT_EQ(found.at("usable"), true);
+}
+
+TEST_F(InspectData, TablesAndWhichColumnsWereRead) {
+  const std::string rows = "\n1,a,x,2024-01-01\n1,b,x,2024-01-02\n1,a,x,2024-01-03\n1,c,x,2024-01-04\n";
+  const auto table = [&](const std::string& header, const char* name, const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"inspect", write_file(folder_.path() / name, header + rows)};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_gainlens(words);
+  };
+  const auto plain = table("userId,movieId,note,time", "ratings.csv", {});
+  EXPECT_EQ(plain.exit_code, 0) << plain.error;
+  EXPECT_THAT(plain.out, HasSubstr("format             table\n"
+                                   "columns            user 'userId', item 'movieId', time 'time', as dates; split by "
+                                   "commas\n"));
+  EXPECT_THAT(plain.out, HasSubstr("duplicates         1 interaction of the file with an item that the user has had "
+                                   "before; all are kept\n"));
+  const auto named = table("who,what,note,when", "ratings",
+                           {"--user-column", "who", "--item-column", "what", "--time-column", "when", "--delimiter",
+                            "comma", "--duplicates", "last", "--json"});
+  EXPECT_EQ(named.exit_code, 0) << named.error;
+  const Json found = Json::parse(named.out);
+  EXPECT_EQ(found.at("interactions"), 3);
+  EXPECT_EQ(found.at("duplicates"), (Json{{"interactions", 1}, {"policy", "last"}}));
+  EXPECT_EQ(found.at("columns"),
+            (Json{{"user", "who"}, {"item", "what"}, {"time", "when"}, {"dates", true}, {"delimiter", ","}}));
+  expect_refusal_line(table("userId,movieId,note,time", "ratings.csv", {"--item-column", "movieid"}),
+                      "ratings.csv: has no column 'movieid' (--item-column); its columns are userId, movieId, note, "
+                      "time; did you mean 'movieId'?");
+  expect_refusal_line(table("user;item;note;time", "ratings.csv", {}), "give --delimiter semicolon");
+  // What a header says cannot command the terminal.
+  const auto planted = table("user,\x1b[2Jitem,note,time", "ratings.csv", {});
+  expect_refusal_line(planted, "its columns are user, \\x1b[2Jitem, note, time");
+  EXPECT_THAT(planted.out, Not(HasSubstr("\x1b")));
+  for (const auto& [option, value] : {std::pair("--duplicates", "frist"), std::pair("--delimiter", "coma")})
+    expect_refused(table("user,item,note,time", "ratings.csv", {option, value}), "did you mean '");
+  expect_refused(
+      table("user,item,note,time", "ratings.csv", {"--no-header", "--user-column", "1"}),
+      "--no-header: the columns are called 1, 2, 3, ...; give --user-column, --item-column and --time-column");
 }
 
 TEST_F(InspectData, TiesChangeTheChecksum) {

@@ -40,7 +40,7 @@ std::map<std::string, std::string> sequences(const Interactions& data) {
   return result;
 }
 
-using Sequences = std::map<std::string, std::string>;
+using ItemsOfUsers = std::map<std::string, std::string>;
 
 std::string review(const std::string& user, const std::string& item, const std::string& time) {
   return R"({"reviewerID": ")" + user + R"(", "asin": ")" + item +
@@ -77,19 +77,19 @@ TEST_F(InteractionsTest, RecBoleColumnsStandInAnyOrderBesideOthers) {
   const Interactions data = read(
       "rating:float\ttimestamp:float\titem_id:token\tgenre:token_seq\tuser_id:token\n"
       "4.5\t2e9\tb c\tDrama, Crime\tu\n3\t-1.5\ta\t\tu\n");
-  EXPECT_EQ(sequences(data), (Sequences{{"u", "a b c"}}));
+  EXPECT_EQ(sequences(data), (ItemsOfUsers{{"u", "a b c"}}));
   EXPECT_THAT(data.time, ElementsAre(-1.5, 2e9));
 }
 
 TEST_F(InteractionsTest, RecBoleWithoutTimesKeepsTheOrderOfTheFile) {
   const Interactions data = read("user_id:token\titem_id:token\nu\tz\nu\ta\nu\tz\n", {.ties = {TiePolicy::Kind::item}});
-  EXPECT_EQ(sequences(data), (Sequences{{"u", "z a z"}}));  // a repeated item is no mistake where there is no time
+  EXPECT_EQ(sequences(data), (ItemsOfUsers{{"u", "z a z"}}));  // a repeated item is no mistake where there is no time
   EXPECT_TRUE(data.time.empty());
   EXPECT_EQ(data.tied, 0);
 }
 
 TEST_F(InteractionsTest, LineEndsByteOrderMarkAndBlankLinesAtTheEnd) {
-  const Sequences expected{{"1", "4 5 6"}, {"2", "5 6 4"}};
+  const ItemsOfUsers expected{{"1", "4 5 6"}, {"2", "5 6 4"}};
   for (const char* content : {"1 4 5 6\n2 5 6 4\n", "1 4 5 6\n2 5 6 4", "1 4 5 6\r\n2 5 6 4\r\n", "1 4 5 6\r\n2 5 6 4",
                               "\xEF\xBB\xBF"
                               "1 4 5 6\n2 5 6 4\n",
@@ -101,7 +101,7 @@ TEST_F(InteractionsTest, LineEndsByteOrderMarkAndBlankLinesAtTheEnd) {
 }
 
 TEST_F(InteractionsTest, BytesThatAreNotUtf8AreKept) {
-  EXPECT_EQ(sequences(read("u\xE9::caf\xE9::5::1\n")), (Sequences{{"u\xE9", "caf\xE9"}}));
+  EXPECT_EQ(sequences(read("u\xE9::caf\xE9::5::1\n")), (ItemsOfUsers{{"u\xE9", "caf\xE9"}}));
 }
 
 TEST_F(InteractionsTest, ItemsAreNumberedByNameAndNotByLine) {
@@ -124,13 +124,51 @@ TEST_F(InteractionsTest, DroppingIsDoneOnceItemsFirst) {
       "u::a::1::1\nu::b::1::2\nu::a::1::3\nv::a::1::1\nv::b::1::2\nv::b::1::3\n"
       "w::c::1::1\nw::d::1::2\nw::d::1::3\n";
   const Interactions data = read(content, {.min_item_count = 2});
-  EXPECT_EQ(sequences(data), (Sequences{{"u", "a b a"}, {"v", "a b b"}}));
+  EXPECT_EQ(sequences(data), (ItemsOfUsers{{"u", "a b a"}, {"v", "a b b"}}));
   EXPECT_EQ(data.dropped_users, 1);
   EXPECT_EQ(data.dropped_items, 2);
   EXPECT_THAT(data.items, ElementsAre("", "a", "b"));
   EXPECT_EQ(read(content).dropped_items, 0);
   EXPECT_EQ(read(content, {.min_item_count = 3}).interaction_count(), 6);  // a and b have exactly 3
   EXPECT_EQ(read("u 1 2 3\nv 4 5\n", {}).dropped_users, 1);                // three interactions are needed by default
+}
+
+TEST_F(InteractionsTest, DuplicatesAreRemovedInTimeAndBeforeAnythingIsDropped) {
+  const std::string content = "u::a::1::5\nu::b::1::2\nu::a::1::1\nu::c::1::3\nu::a::1::9\nv::a::1::1\nv::a::1::2\n";
+  const auto with = [&](Duplicates duplicates, std::int64_t least = 1) {
+    return read(content, {.min_user_interactions = least, .duplicates = duplicates});
+  };
+  EXPECT_EQ(sequences(with(Duplicates::keep)), (ItemsOfUsers{{"u", "a b c a a"}, {"v", "a a"}}));
+  EXPECT_EQ(sequences(with(Duplicates::first)), (ItemsOfUsers{{"u", "a b c"}, {"v", "a"}}));
+  EXPECT_EQ(sequences(with(Duplicates::last)), (ItemsOfUsers{{"u", "b c a"}, {"v", "a"}}));
+  EXPECT_EQ(with(Duplicates::first, 2).dropped_users, 1);
+  EXPECT_EQ(with(Duplicates::keep, 2).dropped_users, 0);
+  EXPECT_EQ(
+      read(content, {.min_item_count = 2, .min_user_interactions = 1, .duplicates = Duplicates::first}).dropped_items,
+      2);  // a has two users, b and c have one
+  for (const Duplicates any : {Duplicates::keep, Duplicates::first, Duplicates::last}) EXPECT_EQ(with(any).repeated, 3);
+  EXPECT_EQ(sequences(read("u 3 1 3 2 1\n", {.min_user_interactions = 1, .duplicates = Duplicates::last})),
+            (ItemsOfUsers{{"u", "3 2 1"}}));
+  // Of lines at the same time the first or the last one stays, which is where the order of the file puts the item.
+  const std::string same = "u::a::1::1\nu::b::1::1\nu::a::1::1\n";
+  EXPECT_EQ(sequences(read(same, {.min_user_interactions = 1, .duplicates = Duplicates::first})),
+            (ItemsOfUsers{{"u", "a b"}}));
+  EXPECT_EQ(sequences(read(same, {.min_user_interactions = 1, .duplicates = Duplicates::last})),
+            (ItemsOfUsers{{"u", "b a"}}));
+}
+
+TEST(DuplicatesTest, AreReadAndNamed) {
+  for (const char* text : {"keep", "first", "last"}) EXPECT_EQ(duplicates_name(parse_duplicates(text)), text);
+  EXPECT_EQ(refusal_of([] { parse_duplicates("frist"); }),
+            "--duplicates: 'frist'; must be keep, first or last; did you mean 'first'?");
+}
+
+TEST_F(InteractionsTest, MovieLensRatingsWithTabs) {
+  const Interactions data = read("196\t242\t3\t881250949\n196\t302\t5\t881250948\n22\t242\t1\t878887116\n");
+  EXPECT_EQ(format_name(data.format), "movielens");
+  EXPECT_EQ(sequences(data), (ItemsOfUsers{{"196", "302 242"}, {"22", "242"}}));
+  EXPECT_THAT(data.time, ElementsAre(881250948, 881250949, 878887116));
+  EXPECT_EQ(format_name(read("7\t242\t3\t88125094\n").format), "sequences");  // no time of a rating
 }
 
 constexpr const char* tied = "u::c::1::1\nu::d::1::2\nu::a::1::1\nu::b::1::1\nu::e::1::0\nu::f::1::2\n";
@@ -164,7 +202,7 @@ TEST_F(InteractionsTest, RandomTiesDependOnTheUserAndTheSeedAlone) {
   for (const char* user : {"p", "q", "r", "s", "t"}) {
     for (char item = 'a'; item < 'k'; ++item) many += std::string(user) + "::" + item + "::1::1\n";
   }
-  const Sequences all = sequences(read(many, options));
+  const ItemsOfUsers all = sequences(read(many, options));
   for (const auto& one : all) {
     const auto alike = [&](const auto& other) { return other.second == one.second; };
     EXPECT_EQ(std::count_if(all.begin(), all.end(), alike), 1);

@@ -29,6 +29,9 @@ TEST(ItemValues, StandInTheOrderOfTheCatalogue) {
   const ItemValues from_a_sheet = read("\xEF\xBB\xBFitem,noise\r\n10,1\r\n20,2\r\n30,3\r\n");
   EXPECT_THAT(from_a_sheet.values, ElementsAre(1, 2, 3));
   EXPECT_EQ(from_a_sheet.of_no_item, 0u);
+  const ItemValues quoted = read("item,\"noise, mean\",note\n\"10\",\"1\",\"a\nb\"\n20,2,\n30,3,\n\n");
+  EXPECT_EQ(quoted.name, "noise, mean");
+  EXPECT_THAT(quoted.values, ElementsAre(1, 2, 3));
 }
 
 TEST(ItemValues, WhatIsMissingOrBrokenIsNamed) {
@@ -36,7 +39,13 @@ TEST(ItemValues, WhatIsMissingOrBrokenIsNamed) {
   EXPECT_THAT(refusal_of([] { read("item\n10\n"); }), HasSubstr("the first line must be item,NAME"));
   EXPECT_THAT(refusal_of([] { read("item,noise\n10,1\n20,2\n"); }), HasSubstr("has no line for item '30'"));
   EXPECT_THAT(refusal_of([] { read("item,noise\n10,1\n10,2\n"); }), HasSubstr("line 3: item '10' stands twice"));
-  for (const char* line : {"10", "10,", "10,x", "10,1x", "10,nan", "10,inf", "10,1.1e100", "10,-1e308", ",1", ""})
+  EXPECT_THAT(refusal_of([] { read("\n"); }), HasSubstr("the first line must be item,NAME"));
+  EXPECT_THAT(refusal_of([] { read("item,noise\n10,1\n20,2,3\n30,3\n"); }), HasSubstr("line 3 has 3 of 2 columns"));
+  EXPECT_THAT(refusal_of([] { read("item,noise\n10,1\n\"20,2\n"); }), HasSubstr("line 3 opens a quote that is never"));
+  for (const char* line : {"10", ""})
+    EXPECT_THAT(refusal_of([&] { read(std::string("item,noise\n") + line + "\n20,1\n"); }),
+                HasSubstr("line 2 has 1 of 2 columns; it must be an item, a comma and a number"));
+  for (const char* line : {"10,", "10,x", "10,1x", "10,nan", "10,inf", "10,1.1e100", "10,-1e308", ",1"})
     EXPECT_THAT(refusal_of([&] { read(std::string("item,noise\n") + line + "\n20,1\n"); }),
                 HasSubstr("line 2 must be an item, a comma and a number of at most 1e+100 in size"))
         << line;

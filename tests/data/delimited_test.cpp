@@ -1,0 +1,84 @@
+#include "data/delimited.h"
+
+#include "support/refusal.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace gainlens::data {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::refusal_of;
+
+std::vector<std::string> fields_of(std::string_view line, char delimiter = ',') {
+  std::vector<std::string> fields = {"left", "over", "from", "another", "line"};
+  EXPECT_EQ(split_fields(line, delimiter, fields), "") << line;
+  return fields;
+}
+
+std::string fault_of(std::string_view line) {
+  std::vector<std::string> fields;
+  return split_fields(line, ',', fields);
+}
+
+TEST(SplitFields, ByRfc4180) {
+  EXPECT_THAT(fields_of("a,b,c"), ElementsAre("a", "b", "c"));
+  EXPECT_THAT(fields_of(""), ElementsAre(""));
+  EXPECT_THAT(fields_of(",a,,"), ElementsAre("", "a", "", ""));
+  EXPECT_THAT(fields_of(" a , b"), ElementsAre(" a ", " b"));
+  EXPECT_THAT(fields_of("\"a\",\"b,c\",\"\""), ElementsAre("a", "b,c", ""));
+  EXPECT_THAT(fields_of("\"say \"\"no\"\"\",\"\"\"\",x"), ElementsAre("say \"no\"", "\"", "x"));
+  EXPECT_THAT(fields_of("\"two\nlines\",b"), ElementsAre("two\nlines", "b"));
+  EXPECT_THAT(fields_of("a\tb,c", '\t'), ElementsAre("a", "b,c"));
+  EXPECT_THAT(fields_of("a;\"b;c\"", ';'), ElementsAre("a", "b;c"));
+}
+
+TEST(SplitFields, BrokenQuotesAreNamed) {
+  EXPECT_EQ(fault_of("a,\"b"), "opens a quote that is never closed");
+  EXPECT_EQ(fault_of("\"a\"\""), "opens a quote that is never closed");
+  EXPECT_EQ(fault_of("\"a\"b,c"), "has text behind the closing quote of a field");
+  EXPECT_EQ(fault_of("\"a\" ,c"), "has text behind the closing quote of a field");
+  EXPECT_EQ(fault_of("12\",c"), "has a quote inside a field that does not begin with one");
+}
+
+std::vector<std::string> lines_of(std::string_view content, DataLines::Quotes quotes) {
+  std::vector<std::string> found;
+  DataLines lines(content, quotes);
+  while (const auto line = lines.next()) found.push_back(std::to_string(line->number) + ":" + std::string(line->text));
+  return found;
+}
+
+TEST(DataLines, HoldWhatStandsBetweenQuotes) {
+  constexpr const char* content =
+      "\xEF\xBB\xBF"
+      "a,\"b\r\nc\"\r\n\"d\"\"\n\",e\n\nf\n \n";
+  EXPECT_THAT(lines_of(content, DataLines::Quotes::rfc4180),
+              ElementsAre("1:a,\"b\r\nc\"", "3:\"d\"\"\n\",e", "5:", "6:f"));
+  EXPECT_THAT(lines_of(content, DataLines::Quotes::none),
+              ElementsAre("1:a,\"b", "2:c\"", "3:\"d\"\"", "4:\",e", "5:", "6:f"));
+  EXPECT_THAT(lines_of("a\n\"b\nc\nd", DataLines::Quotes::rfc4180), ElementsAre("1:a", "2:\"b\nc\nd"));
+}
+
+TEST(Delimiters, AreReadFromTheCommandLineAndTheNameOfAFile) {
+  for (const char* text : {"comma", ","}) EXPECT_EQ(parse_delimiter(text), ',');
+  for (const char* text : {"tab", "\t", "\\t"}) EXPECT_EQ(parse_delimiter(text), '\t');
+  EXPECT_EQ(parse_delimiter(";"), ';');
+  EXPECT_EQ(plural_of(parse_delimiter("pipe")), "pipes");
+  EXPECT_EQ(
+      refusal_of([] { parse_delimiter("coma"); }),
+      "--delimiter: 'coma'; must be comma, tab, semicolon or pipe, or the character itself; did you mean 'comma'?");
+  for (const char* text : {"", ",,", "a", "\""}) EXPECT_NE(refusal_of([&] { parse_delimiter(text); }), "accepted");
+  EXPECT_EQ(delimiter_of_file("ratings.csv"), ',');
+  EXPECT_EQ(delimiter_of_file("Ratings.CSV.gz"), ',');
+  EXPECT_EQ(delimiter_of_file("a.tsv"), '\t');
+  EXPECT_EQ(delimiter_of_file("a.tab.gz"), '\t');
+  for (const char* name : {"ratings.dat", "csv", "a.csv.zip", "a.gz", ""})
+    EXPECT_EQ(delimiter_of_file(name), std::nullopt) << name;
+}
+
+}  // namespace
+}  // namespace gainlens::data
