@@ -5,6 +5,7 @@
 #include "analyses/gain_decisions.h"
 #include "analyses/recommender_comparison.h"
 #include "cli/given_run.h"
+#include "cli/interaction_options.h"
 #include "cli/name_list.h"
 #include "cli/written_report.h"
 #include "core/check.h"
@@ -14,6 +15,8 @@
 #include "core/nearest.h"
 #include "core/quantity.h"
 #include "core/strata.h"
+#include "data/item_ranks.h"
+#include "data/leave_one_out.h"
 #include "reports/recommend/compare_report.h"
 #include "reports/terminal/compare_terminal.h"
 #include "reports/terminal/experiment_terminal.h"
@@ -23,6 +26,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -43,6 +47,7 @@ struct CompareArguments {
   std::string out;
   std::int64_t resamples = analyses::Resamples{}.count;
   std::optional<double> margin;
+  InteractionArguments data;  // of files of ranks
 };
 
 /// The metrics of recommenders, unless others are named.
@@ -58,7 +63,7 @@ std::pair<std::string, std::string> parse_run(const std::string& text) {
 /// The arms that the command line names, in its order; all arms of a run that is given without one.
 template <typename Run>
 std::vector<analyses::ArmOf<Run>> read_arms(const std::vector<std::string>& texts,
-                                            std::shared_ptr<const Run> (*read)(const fs::path&)) {
+                                            const std::function<std::shared_ptr<const Run>(const fs::path&)>& read) {
   std::vector<analyses::ArmOf<Run>> arms;
   std::map<fs::path, std::shared_ptr<const Run>> runs;
   for (const std::string& text : texts) {
@@ -124,11 +129,43 @@ void write_report(const std::vector<analyses::ArmComparison>& comparisons,
   tell_written(written, out, "compare");
 }
 
+/// Whether the text on the command line is a file of ranks, and no run.
+bool is_ranks(const std::string& text) {
+  return data::is_ranks_file(parse_run(text).first);
+}
+
+/// Reads runs, and files of ranks against the data.
+class GivenRanks {
+ public:
+  /// @throws InvalidArgument  there are files of ranks and no --data, or --data and no such files
+  GivenRanks(const std::vector<std::string>& texts, const InteractionArguments& data) : data_(data) {
+    const auto found = std::ranges::find_if(texts, is_ranks);
+    CHECK(found == texts.end() || !data.path.empty(),
+          "{}: is a file of ranks, whose users and targets are compared with those of the data; give --data too",
+          found == texts.end() ? "" : printable(*found));
+    CHECK(found != texts.end() || data.path.empty(),
+          "--data: is for files of ranks (*.csv or *.tsv), and none is given; leave it out");
+    if (!data.path.empty()) split_.emplace(data.read());
+  }
+  std::shared_ptr<const runfile::RecommendRun> read(const fs::path& path) const {
+    if (!data::is_ranks_file(path)) return given_recommend_run(path);
+    return std::make_shared<const runfile::RecommendRun>(
+        data::run_of_ranks(data::read_item_ranks(path, *split_, data::HeldOut::test), *split_,
+                           printable(data::stem_of_table(path), 60), data_.name()));
+  }
+
+ private:
+  const InteractionArguments& data_;
+  std::optional<data::LeaveOneOut> split_;
+};
+
 void compare_recommenders(const CompareArguments& arguments, const GlobalOptions& global) {
   CHECK(!arguments.margin, "--margin: is for experiments whose units are no users of recommenders; leave it out");
   const analyses::RecommenderOptions options = options_of(arguments, global.seed);
   if (!arguments.out.empty()) check_holds_no_run(arguments.out);
-  const std::vector<analyses::RecommenderArm> arms = read_arms(arguments.runs, &given_recommend_run);
+  const GivenRanks given(arguments.runs, arguments.data);
+  const std::vector<analyses::RecommenderArm> arms =
+      read_arms<runfile::RecommendRun>(arguments.runs, [&](const fs::path& path) { return given.read(path); });
   const std::vector<analyses::ArmPair> pairs = analyses::pair_arms(arms, arguments.pairing);
   auto names = paper_names(arguments.paper, pairs);
   std::vector<analyses::ArmComparison> comparisons;
@@ -154,8 +191,9 @@ void compare_recommenders(const CompareArguments& arguments, const GlobalOptions
 
 /// Refuses what only comparisons of recommenders have.
 void check_experiment_arguments(const CompareArguments& arguments) {
-  const bool given[] = {!arguments.out.empty(), arguments.edges != CompareArguments{}.edges, !arguments.paper.empty()};
-  const char* const options[] = {"--out", "--edges", "--paper"};
+  const bool given[] = {!arguments.out.empty(), arguments.edges != CompareArguments{}.edges, !arguments.paper.empty(),
+                        !arguments.data.path.empty()};
+  const char* const options[] = {"--out", "--edges", "--paper", "--data"};
   for (std::size_t i = 0; i < std::size(options); ++i)
     CHECK(!given[i], "{}: is for recommender runs, and {} is the run of an experiment; leave it out", options[i],
           printable(arguments.runs.front()));
@@ -166,7 +204,8 @@ void compare_experiments(const CompareArguments& arguments, const GlobalOptions&
   analyses::ExperimentOptions options{.scores = arguments.metrics, .margin = arguments.margin};
   options.resampling.seed = global.seed;
   options.resamples = {arguments.resamples, global.seed};
-  const std::vector<analyses::ExperimentArm> arms = read_arms(arguments.runs, &given_experiment_run);
+  const std::vector<analyses::ExperimentArm> arms =
+      read_arms<runfile::ExperimentRun>(arguments.runs, &given_experiment_run);
   std::vector<analyses::ExperimentComparison> comparisons;
   for (const analyses::ExperimentPair& pair : analyses::pair_arms(arms, arguments.pairing))
     comparisons.push_back(analyses::compare_arms(pair, options));
@@ -189,7 +228,8 @@ void compare(const CompareArguments& arguments, const GlobalOptions& global) {
           printable(arguments.metrics[i], 60));
   std::vector<std::string> experiments, others;
   for (const std::string& text : arguments.runs)
-    (runfile::is_experiment_run(parse_run(text).first) ? experiments : others).push_back(printable(text));
+    (!is_ranks(text) && runfile::is_experiment_run(parse_run(text).first) ? experiments : others)
+        .push_back(printable(text));
   CHECK(experiments.empty() || others.empty(),
         "compare: {} is the run of an experiment, and {} is not; give recommender runs alone, or experiments alone",
         experiments.front(), others.front());
@@ -203,7 +243,7 @@ void add_options(CLI::App& command, CompareArguments& arguments) {
   command
       .add_option("runs", arguments.runs,
                   "Run folders or run.h5 files of train recommend or of another experiment, or RUN:ARM for one arm of "
-                  "a run")
+                  "a run; or CSV files of ranks made elsewhere, with --data")
       ->required();
   command.add_option("--baseline", arguments.pairing.baseline,
                      "Name of the arm that the others are compared with (default: the first arm of each split)");
@@ -224,6 +264,10 @@ void add_options(CLI::App& command, CompareArguments& arguments) {
       .add_option("--resamples", arguments.resamples,
                   "Number of draws of the bootstrap over seeds and users, which --json shows")
       ->capture_default_str();
+  add_interaction_options(command, arguments.data);
+  CLI::Option* data = command.get_option("--data");
+  data->required(false);
+  data->description("For files of ranks: the data set whose test items they rank. " + data->get_description());
   add_name_list(command, "--paper", arguments.paper,
                 "The paper's data set beside which the data stand, one for each data set: ML-1M, Instruments, Beauty,\n"
                 "Sports, Toys, Games, or none (default: the one with as many users, items and interactions)");
@@ -241,6 +285,7 @@ void add_compare(CLI::App& app, const GlobalOptions& global, Action& action) {
       "arms. Every number comes from the ranks of the test items. If two arms are compared on several data sets,\n"
       "the results are pooled. Of another experiment the units are questions or documents in the place of users,\n"
       "and changes are differences of their scores.\n"
+      "A file of ranks has the columns user, target, rank, and seed if there are several; it is one arm.\n"
       "  95%, p    of the relative change, over other seeds and other users; users with the same test item count\n"
       "            as one. This p decides, at 5%\n"
       "  Holm p    p, corrected for all rows of the first table\n"
@@ -251,7 +296,12 @@ void add_compare(CLI::App& app, const GlobalOptions& global, Action& action) {
       "docs/inference.md says how often each of them is wrong.");
   auto arguments = std::make_shared<CompareArguments>();
   add_options(*command, *arguments);
-  command->callback([arguments, &global, &action] { action = [arguments, &global] { compare(*arguments, global); }; });
+  command->callback([arguments, command, &global, &action] {
+    action = [arguments, command, &global] {
+      if (arguments->data.path.empty()) refuse_interaction_policy(*command, "is an option of --data");
+      compare(*arguments, global);
+    };
+  });
 }
 
 }  // namespace gainlens::cli

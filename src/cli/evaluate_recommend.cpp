@@ -1,4 +1,6 @@
 #include "cli/commands.h"
+
+#include "analyses/recommender_results.h"
 #include "cli/given_run.h"
 #include "cli/interaction_options.h"
 #include "core/atomic_file.h"
@@ -7,6 +9,7 @@
 #include "core/counted.h"
 #include "core/json.h"
 #include "core/ranking_metrics.h"
+#include "data/item_ranks.h"
 #include "data/leave_one_out.h"
 #include "recommend/full_ranking.h"
 #include "recommend/recommender_checkpoint.h"
@@ -34,6 +37,8 @@ struct EvaluateRecommendArguments {
   bool other_split = false;
   std::optional<std::int64_t> top_k;
   std::string out;
+  std::string ranks;      // file of ranks made elsewhere, in the place of a checkpoint
+  std::string ranks_out;  // file to write
 };
 
 OrderedJson metrics_of(const std::vector<float>& ranks) {
@@ -86,6 +91,10 @@ OrderedJson to_json(const Recommended& found) {
   return json;
 }
 
+std::string_view held_out_in_words(bool validation) {
+  return validation ? "the last but one (validation)" : "the last (test)";
+}
+
 /// @param recommended  null: none are asked for
 void print(const std::vector<float>& ranks, const data::LeaveOneOut& split, recommend::SplitMatch match,
            const std::string& unproven, bool validation, const Recommended* recommended, bool json) {
@@ -98,9 +107,57 @@ void print(const std::vector<float>& ranks, const data::LeaveOneOut& split, reco
     return;
   }
   print_result("users              {}; {} items are ranked for each\n", ranks.size(), split.items());
-  print_result("held-out item      {}\n", validation ? "the last but one (validation)" : "the last (test)");
+  print_result("held-out item      {}\n", held_out_in_words(validation));
   for (const RankingMetric& metric : ranking_metrics())
     print_result("{:<18} {:.4f}\n", metric.name(), metrics[metric.name()].get<double>());
+}
+
+/// The means of the metrics over the seeds, and what they were made of.
+void print_given(const data::ItemRanks& given, const data::LeaveOneOut& split, bool validation, bool json) {
+  OrderedJson seeds = OrderedJson::array();
+  std::vector<std::vector<double>> values(ranking_metrics().size());  // [metric, seed]
+  for (std::size_t seed = 0; seed < given.seeds.size(); ++seed) {
+    OrderedJson of_seed = {{"seed", given.seeds[seed]}};
+    for (std::size_t i = 0; i < values.size(); ++i)
+      of_seed[ranking_metrics()[i].name()] = values[i].emplace_back(mean_of(ranking_metrics()[i], given.ranks[seed]));
+    seeds.push_back(of_seed);
+  }
+  OrderedJson document;
+  std::string lines;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::string name = ranking_metrics()[i].name();
+    const analyses::ArmSummary summary = analyses::arm_summary(values[i]);
+    document[name] = summary.mean;
+    lines += fmt::format("{:<18} {:.4f}{}\n", name, summary.mean,
+                         summary.deviation ? fmt::format(" ({:.4f})", *summary.deviation) : "");
+  }
+  document["users"] = split.users();
+  document["seeds"] = seeds;
+  if (json) {
+    print_result("{}\n", json_text(document));
+    return;
+  }
+  print_result("users              {}; of {} items\n", split.users(), split.items());
+  print_result("held-out item      {}\n", held_out_in_words(validation));
+  if (given.seeds.size() > 1)
+    print_result("seeds              {}; means, and standard deviations over the seeds in brackets\n",
+                 given.seeds.size());
+  print_result("{}", lines);
+}
+
+/// Writes what --ranks reads.
+/// @param seed  of the training; empty: not known
+void write_ranks(const std::string& path, const data::LeaveOneOut& split, data::HeldOut held_out,
+                 const std::vector<float>& ranks, const std::string& seed) {
+  const data::Interactions& names = split.interactions();
+  write_file_atomically(path, [&](OutputFile& file) {
+    file.write(seed.empty() ? "user,target,rank\n" : "user,target,rank,seed\n");
+    for (std::size_t user = 0; user < ranks.size(); ++user) {
+      const auto target = static_cast<std::size_t>(split.target(static_cast<std::int64_t>(user), held_out));
+      file.write(fmt::format("{},{},{}{}{}\n", reports::csv_field(names.users[user]),
+                             reports::csv_field(names.items[target]), ranks[user], seed.empty() ? "" : ",", seed));
+    }
+  });
 }
 
 void write_recommendations(const std::string& path, const data::Interactions& interactions,
@@ -139,11 +196,43 @@ std::string counts_in_words(const recommend::Recommendations& found) {
   return text + "; the items that a user has seen are not recommended (--keep-seen keeps them)";
 }
 
+data::HeldOut held_out_of(const EvaluateRecommendArguments& arguments) {
+  return arguments.validation ? data::HeldOut::validation : data::HeldOut::test;
+}
+
+/// Refuses what only a checkpoint has.
+void check_source(const CLI::App& command, const EvaluateRecommendArguments& arguments) {
+  CHECK(arguments.checkpoint.empty() != arguments.ranks.empty(),
+        "evaluate recommend: give {}: --checkpoint ranks with a model, --ranks reads ranks made elsewhere",
+        arguments.ranks.empty() ? "--checkpoint or --ranks" : "one of --checkpoint and --ranks");
+  if (arguments.ranks.empty()) return;
+  for (const char* option : {"--layout", "--heads", "--keep-seen", "--other-split", "--top-k", "--out", "--ranks-out"})
+    CHECK(command.count(option) == 0, "{}: is an option of --checkpoint; leave it out", option);
+}
+
+/// Refuses names of files before anything is computed.
+void check_files(const EvaluateRecommendArguments& arguments) {
+  if (!arguments.out.empty()) check_is_new_file("--out", arguments.out);
+  if (arguments.ranks_out.empty()) return;
+  check_is_new_file("--ranks-out", arguments.ranks_out);
+  CHECK(data::is_ranks_file(arguments.ranks_out) && std::filesystem::path(arguments.ranks_out).extension() == ".csv",
+        "--ranks-out: {}: the file is plain CSV; give it a name that ends in .csv", printable(arguments.ranks_out));
+  CHECK(arguments.out.empty() ||
+            std::filesystem::weakly_canonical(arguments.out) != std::filesystem::weakly_canonical(arguments.ranks_out),
+        "--ranks-out: {} is the file of --out; choose another name", printable(arguments.ranks_out));
+}
+
+void evaluate_ranks(const EvaluateRecommendArguments& arguments, const GlobalOptions& global) {
+  const data::LeaveOneOut split(arguments.data.read());
+  print_given(data::read_item_ranks(arguments.ranks, split, held_out_of(arguments)), split, arguments.validation,
+              global.json);
+}
+
 void run(const EvaluateRecommendArguments& arguments, const GlobalOptions& global) {
   CHECK(arguments.top_k.value_or(1) >= 1, "--top-k: {}; at least 1 is needed", *arguments.top_k);
   CHECK(arguments.top_k.has_value() == !arguments.out.empty(),
         "--top-k and --out belong together: give both or neither");
-  if (!arguments.out.empty()) check_is_new_file("--out", arguments.out);
+  check_files(arguments);
   refuse_run_for_checkpoint(arguments.checkpoint);
   const auto checkpoint = recommend::open_recommender(arguments.checkpoint, arguments.layout, arguments.heads);
   const data::LeaveOneOut split(arguments.data.read());
@@ -157,7 +246,7 @@ void run(const EvaluateRecommendArguments& arguments, const GlobalOptions& globa
   recommend::BackboneScorer scorer(*checkpoint.model);
   recommend::RankingOptions options;
   options.keep_seen = arguments.keep_seen;
-  const auto held_out = arguments.validation ? data::HeldOut::validation : data::HeldOut::test;
+  const data::HeldOut held_out = held_out_of(arguments);
   const std::vector<float> ranks = rank_all(scorer, split, held_out, options);
   std::optional<Recommended> recommended;
   if (!arguments.out.empty()) {
@@ -166,6 +255,7 @@ void run(const EvaluateRecommendArguments& arguments, const GlobalOptions& globa
     recommended->best = recommend_all(with_precision, split, *arguments.top_k, options);
   }
   print(ranks, split, match, unproven, arguments.validation, recommended ? &*recommended : nullptr, global.json);
+  if (!arguments.ranks_out.empty()) write_ranks(arguments.ranks_out, split, held_out, ranks, checkpoint.seed);
   if (!recommended) return;
   write_recommendations(arguments.out, split.interactions(), *recommended);
   print_notice("{}: {}\n", printable(arguments.out), counts_in_words(recommended->best));
@@ -187,7 +277,10 @@ void add_evaluate_recommend(CLI::App& evaluate, const GlobalOptions& global, Act
       "high\n"
       "one claims that the state is known well; gainlens error-by-precision tests the claim.");
   auto arguments = std::make_shared<EvaluateRecommendArguments>();
-  command->add_option("--checkpoint", arguments->checkpoint, "Folder or safetensors file of the model")->required();
+  command->add_option("--checkpoint", arguments->checkpoint, "Folder or safetensors file of the model");
+  command->add_option("--ranks", arguments->ranks,
+                      "In the place of --checkpoint: CSV file of ranks made elsewhere, with the columns user, target,\n"
+                      "rank, and seed if there are several");
   command
       ->add_option("--layout", arguments->layout,
                    "gainlens: a folder that gainlens train recommend wrote; iclrec: a file with the names of S3-Rec")
@@ -204,7 +297,16 @@ void add_evaluate_recommend(CLI::App& evaluate, const GlobalOptions& global, Act
   command->add_option(
       "--out", arguments->out,
       "CSV file for the recommendations: user, position, item, score, and precision where a filter acts");
-  command->callback([arguments, &global, &action] { action = [arguments, &global] { run(*arguments, global); }; });
+  command->add_option(
+      "--ranks-out", arguments->ranks_out,
+      "CSV file for the ranks of all users: user, target, rank, and seed where it is known; --ranks and\n"
+      "gainlens compare read it");
+  command->callback([arguments, command, &global, &action] {
+    action = [arguments, command, &global] {
+      check_source(*command, *arguments);
+      arguments->ranks.empty() ? run(*arguments, global) : evaluate_ranks(*arguments, global);
+    };
+  });
 }
 
 }  // namespace gainlens::cli

@@ -5,6 +5,7 @@
 #include "core/checked.h"
 #include "core/listener.h"
 #include "core/nearest.h"
+#include "data/run_users.h"
 #include "experiment/finished_jobs.h"
 #include "recommend/finished_seeds.h"
 #include "recommend/idle_settings.h"
@@ -141,13 +142,7 @@ void combine_seeds(const std::filesystem::path& out, const data::LeaveOneOut& sp
                        of_variant.epochs, of_variant.patience}});
   }
   experiment::add_finished(run, out, arms);
-  run.units = split.interactions().users;
-  for (std::int64_t user = 0; user < split.users(); ++user) {
-    run.target.push_back(split.target(user, data::HeldOut::test));
-    run.history_length.push_back(std::ssize(split.history(user, data::HeldOut::test).items));
-    run.training_length.push_back(std::ssize(split.training(user)));
-  }
-  run.item_train_count.assign(split.training_counts().begin() + 1, split.training_counts().end());
+  data::set_users(run, split);
   for (std::size_t i = 0; i < run.results.size(); ++i) {
     const std::size_t ranks = run.results[i] ? runfile::ranks_of(*run.results[i]).size() : run.units.size();
     CHECK(ranks == run.units.size(), "{}: arm {}, seed {} has ranks of {} users; the data set has {}",
@@ -160,17 +155,10 @@ void combine_seeds(const std::filesystem::path& out, const data::LeaveOneOut& sp
 
 Json request_of(const RecommendRequest& request, const data::LeaveOneOut& split, std::int64_t threads_of_seed,
                 std::int64_t processes) {
-  const data::Interactions& interactions = split.interactions();
   Json document = {{"kind", "train recommend"},
                    {"version", runfile::recommend_request_version},
                    {"backbone", request.settings.backbone->name},
-                   {"data",
-                    {{"name", Json::parse(json_text(request.data_name))},
-                     {"format", format_name(interactions.format)},
-                     {"users", split.users()},
-                     {"items", split.items()},
-                     {"interactions", interactions.interaction_count()},
-                     {"split", split.checksum()}}},
+                   {"data", data::data_of_request(split, request.data_name)},
                    {"training", Json(to_json(request.settings))},
                    {"threads", threads_of_seed}};
   if (processes > 1 && request.spread == Spread::batches) document["processes"] = processes;

@@ -401,6 +401,37 @@ TEST_F(PlantedEscapes, Interactions) {
   });
 }
 
+TEST_F(PlantedEscapes, TablesAndRanks) {
+  const std::string file = path("data.csv"), name = one_line_plant, quoted = "\"" + std::string(plant) + "\"";
+  const std::vector<Words> commands = {
+      {"inspect", file},
+      {"inspect", file, "--json"},
+      {"inspect", file, "--user-column", "usr"},
+      {"train", "recommend", "--data", file, "--arm", "popularity", "--threads", "1", "--out", path("out")}};
+  for (const std::string& at : {name, quoted}) {
+    for (const std::string& content :
+         {"user," + at + ",time\n1,2,3\n", at + "\n1\n", at + ",user,item,time\n1,2,3,4\n1,2,4,5\n1,2,5,6\n",
+          "user,item,time," + at + "\n1,2,3,4\n", "user,item\n" + at + ",1\n" + at + ",2\n" + at + ",3\n",
+          "user,item\n1," + at + "\n1,2\n1,3\n", "user,item,time\n1,2," + at + "\n", "user,item\n1,2\n" + at + "x\n"}) {
+      write_file(file, content);
+      try_place(content, commands);
+      fs::remove_all(path("out"));
+    }
+  }
+  const std::string data = write_file(path("data.txt"), name + " 1 2 3\nb 2 3 1\n"), ranks = path("ranks.csv");
+  for (const std::string& at : {name, quoted}) {
+    for (const std::string& content : {"user," + at + ",rank\nb,1,1\n", "user,target,rank\n" + at + ",3,1\nb,1,1\n",
+                                       "user,target,rank\nb," + at + ",1\n", "user,target,rank\nb,1," + at + "\n",
+                                       "user,target,rank,seed\nb,1,1," + at + "\n", "user,target,rank\n" + at + "x\n",
+                                       std::string("user,target,rank\nb,1,1\n")}) {
+      write_file(ranks, content);
+      try_place(content, {{"evaluate", "recommend", "--ranks", ranks, "--data", data},
+                          {"evaluate", "recommend", "--ranks", ranks, "--data", data, "--json"},
+                          {"compare", ranks, ranks, "--data", data}});
+    }
+  }
+}
+
 TEST_F(PlantedEscapes, FilesOfOptions) {
   const std::string ids = path("ids.json"), settings = path("settings.json"),
                     data = write_file(path("data.txt"), "a 1 2 3 4\nb 2 3 4 1\nc 3 4 1 2\n");

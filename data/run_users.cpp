@@ -1,0 +1,28 @@
+#include "data/run_users.h"
+
+#include <iterator>
+
+namespace gainlens::data {
+
+void set_users(runfile::RecommendRun& run, const LeaveOneOut& split) {
+  run.units = split.interactions().users;
+  for (auto* of_users : {&run.target, &run.history_length, &run.training_length}) of_users->clear();
+  for (std::int64_t user = 0; user < split.users(); ++user) {
+    run.target.push_back(split.target(user, HeldOut::test));
+    run.history_length.push_back(std::ssize(split.history(user, HeldOut::test).items));
+    run.training_length.push_back(std::ssize(split.training(user)));
+  }
+  run.item_train_count.assign(split.training_counts().begin() + 1, split.training_counts().end());
+}
+
+Json data_of_request(const LeaveOneOut& split, const std::string& name) {
+  const Interactions& interactions = split.interactions();
+  return {{"name", Json::parse(json_text(name))},
+          {"format", format_name(interactions.format)},
+          {"users", split.users()},
+          {"items", split.items()},
+          {"interactions", interactions.interaction_count()},
+          {"split", split.checksum()}};
+}
+
+}  // namespace gainlens::data
