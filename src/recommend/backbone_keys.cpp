@@ -29,6 +29,7 @@ std::vector<std::string> settings_keys(std::string_view backbone, const std::str
   const auto found = of_backbones.find(backbone);
   if (found == of_backbones.end()) {
     std::vector<std::string> names;
+    names.reserve(of_backbones.size());
     for (const auto& [name, keys] : of_backbones) names.push_back(name);
     throw_invalid("{}: '{}'; must be {}{}", where, printable(backbone, 60), fmt::join(names, " or "),
                   did_you_mean(backbone, names));
