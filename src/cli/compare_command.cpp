@@ -223,9 +223,6 @@ void compare_experiments(const CompareArguments& arguments, const GlobalOptions&
 }
 
 void compare(const CompareArguments& arguments, const GlobalOptions& global) {
-  for (std::size_t i = 0; i < arguments.metrics.size(); ++i)
-    CHECK(std::ranges::count(arguments.metrics, arguments.metrics[i]) == 1, "--metrics: {} stands twice",
-          printable(arguments.metrics[i], 60));
   std::vector<std::string> experiments, others;
   for (const std::string& text : arguments.runs)
     (!is_ranks(text) && runfile::is_experiment_run(parse_run(text).first) ? experiments : others)

@@ -60,7 +60,7 @@ TEST_F(ExperimentRunCommands, CompareRefusesWhatItCannotAnswer) {
   expect_refused({"compare", run_ + ":plain"}, "one arm alone");
   expect_refused({"compare", run_, "--baseline", "bff"}, "did you mean 'bft'?");
   expect_refused({"compare", run_, "--metrics", "mrr"}, "'mrr' is no score of the run, which has loss, right");
-  expect_refused({"compare", run_, "--metrics", "loss,loss"}, "--metrics: loss stands twice");
+  expect_refused({"compare", run_, "--metrics", "loss,loss"}, "--metrics: 'loss' is given twice");
   expect_refused({"compare", run_, "--margin", "0"}, "--margin: 0; must be above 0");
   expect_refused({"compare", run_, "--out", folder_.path() / "page"}, "--out: is for recommender runs");
   expect_refused({"compare", run_, "--edges", "paper"}, "--edges: is for recommender runs");

@@ -372,7 +372,7 @@ TEST(ReportOfSeveral, OverlaysFiguresAndTabulatesDifferences) {
   const auto gated = write_run(folder.path() / "gated", report_run());
   const std::vector<RunInput> runs = {{"plain", plain}, {"gated_1", gated}};
   const fs::path out = folder.path() / "out";
-  EXPECT_THAT(write_report(runs, out, {}, svg_alone).left_out, IsEmpty());
+  EXPECT_THAT(write_report(runs, out).left_out, IsEmpty());
   const std::string page = read_text_file(out / "report.html");
   EXPECT_THAT(page, HasSubstr("gated_1 less plain, paired by chunk"));
   EXPECT_THAT(page, HasSubstr("Each model is one training run"));
