@@ -107,6 +107,7 @@ class Finder {
   void refuse_several(const Role& role, const std::vector<std::size_t>& found) const {
     if (found.size() < 2) return;
     std::vector<std::string> shown;
+    shown.reserve(found.size());
     for (const std::size_t place : found) shown.push_back(printable(names_[place], 40));
     throw_invalid("{}: the {} {} could all hold {}; name one with {}", where_, kind_.several, fmt::join(shown, ", "),
                   role.holds, role.option);

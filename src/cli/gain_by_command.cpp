@@ -92,6 +92,7 @@ void gain_by(const GainByArguments& arguments, const GlobalOptions& global) {
   }
   const std::vector<analyses::GainByCondition> all = analyses::gains_by_condition(std::move(gains));
   std::vector<reports::CandidateGains> candidates;
+  candidates.reserve(all.size());
   for (const analyses::GainByCondition& one : all) candidates.push_back({&one, arguments.axis});
   if (!arguments.out.empty())
     tell_written(reports::write_gain_by_report(candidates, arguments.out), arguments.out, "gain-by");

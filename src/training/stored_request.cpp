@@ -33,7 +33,7 @@ std::vector<std::string> keys_beyond(const Json& request, const Json& other, con
   for (const std::string& place : rules.complete) {
     if (!has_object(request, place) || !has_object(other, place)) continue;
     for (const auto& [key, value] : request.at(Pointer(place)).items()) {
-      if (!other.at(Pointer(place)).contains(key)) found.push_back(place + "/" + key);
+      if (!other.at(Pointer(place)).contains(key)) found.push_back(fmt::format("{}/{}", place, key));
     }
   }
   return found;
