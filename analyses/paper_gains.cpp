@@ -2,6 +2,7 @@
 
 #include "core/check.h"
 #include "core/nearest.h"
+#include "core/plain_text.h"
 
 #include <fmt/ranges.h>
 
@@ -98,12 +99,6 @@ constexpr PaperDataSet data_sets[] = {
     {"Sports", 35598, 18357, 296000}, {"Toys", 19412, 11924, 167000},    {"Games", 24303, 10672, 233000},
 };
 
-std::string lower(std::string_view text) {
-  std::string small;
-  for (const char c : text) small += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return small;
-}
-
 /// Interactions are printed rounded, and not always to the nearest number.
 bool are_about(std::int64_t interactions, std::int64_t printed) {
   constexpr double reach = 0.01;
@@ -128,8 +123,8 @@ std::string parse_paper_data_set(std::string_view name) {
   std::vector<std::string> names;
   for (const PaperDataSet& set : data_sets) names.emplace_back(set.name);
   names.emplace_back(no_paper_data_set);
-  const auto found =
-      std::find_if(names.begin(), names.end(), [&](const auto& known) { return lower(known) == lower(name); });
+  const auto found = std::find_if(names.begin(), names.end(),
+                                  [&](const auto& known) { return ascii_lower(known) == ascii_lower(name); });
   CHECK(found != names.end(), "--paper: '{}'; must be one of {}{}", printable(name, 60), fmt::join(names, ", "),
         did_you_mean(std::string(name), names));
   return *found;

@@ -2,6 +2,7 @@
 
 #include "core/check.h"
 #include "core/nearest.h"
+#include "core/plain_text.h"
 
 #include <algorithm>
 
@@ -110,9 +111,7 @@ char parse_delimiter(std::string_view text) {
 }
 
 std::optional<char> delimiter_of_file(std::string_view file_name) {
-  std::string name(file_name);
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  const std::string name = ascii_lower(file_name);
   std::string_view left = name;
   if (left.ends_with(".gz")) left.remove_suffix(3);
   if (left.ends_with(".csv")) return ',';

@@ -2,6 +2,7 @@
 
 #include "core/check.h"
 #include "core/nearest.h"
+#include "core/plain_text.h"
 #include "data/time_text.h"
 
 #include <fmt/ranges.h>
@@ -34,9 +35,8 @@ constexpr Role of_time = {"times", "--time-column", time_names, "such as timesta
 /// "userId" and "user_id" as "userid".
 std::string plain_name(std::string_view name) {
   std::string plain;
-  for (const char c : name) {
-    if (c == '_' || c == '-' || c == ' ') continue;
-    plain += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  for (const char c : ascii_lower(name)) {
+    if (c != '_' && c != '-' && c != ' ') plain += c;
   }
   return plain;
 }

@@ -3,6 +3,7 @@
 #include "core/check.h"
 #include "core/counted.h"
 #include "core/nearest.h"
+#include "core/plain_text.h"
 #include "core/ranking_metrics.h"
 #include "data/delimited.h"
 #include "data/run_users.h"

@@ -1,6 +1,7 @@
 #include "data/item_values.h"
 
 #include "core/check.h"
+#include "core/plain_text.h"
 #include "data/delimited.h"
 #include "data/text.h"
 #include "data/time_text.h"

@@ -2,6 +2,7 @@
 
 #include "core/check.h"
 #include "core/counted.h"
+#include "core/plain_text.h"
 
 #include <algorithm>
 #include <charconv>

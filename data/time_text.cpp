@@ -1,9 +1,9 @@
 #include "data/time_text.h"
 
 #include "core/error.h"
+#include "core/plain_text.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 
@@ -64,13 +64,6 @@ std::optional<int> offset_of(std::string_view text) {
 }
 
 }  // namespace
-
-std::optional<double> finite_number(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
-  return value;
-}
 
 bool time_fits(double time) {
   return std::isfinite(time) && std::abs(time) < 0x1p53;

@@ -7,9 +7,6 @@
 
 namespace gainlens::data {
 
-/// The whole text as a number; nothing if it is none, infinite or not a number.
-std::optional<double> finite_number(std::string_view text);
-
 /// Whether a time is finite and below 2^53. Larger whole numbers would be rounded, and interactions at different times
 /// would become ties.
 bool time_fits(double time);

@@ -1,6 +1,7 @@
 #include "reports/figures/palette.h"
 
 #include "core/check.h"
+#include "core/plain_text.h"
 
 #include <array>
 #include <charconv>
@@ -43,14 +44,6 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 11> dark_col
     {"#D9D9D9", "#4A525A"},
 }};
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return result;
-}
-
 /// "rgb( 51,  51,  51)" at the start of `text` as "#333333", and its length; empty where it is none.
 std::pair<std::string, std::size_t> hexadecimal(std::string_view text) {
   std::size_t at = 4;  // behind "rgb("
@@ -83,7 +76,7 @@ std::string dark_rules() {
   for (const auto& [light, dark] : dark_colours) {
     for (const char* property : {"fill", "stroke", "color"}) {
       // gnuplot writes its own colours as it was given them, and others in lower case
-      rules += fmt::format("svg [{0}=\"{1}\" i] {{ {0}: {2}; }}\n", property, lower(light), dark);
+      rules += fmt::format("svg [{0}=\"{1}\" i] {{ {0}: {2}; }}\n", property, ascii_lower(light), dark);
     }
   }
   return rules;

@@ -2,6 +2,7 @@
 
 #include "core/check.h"
 #include "core/knobs.h"
+#include "core/plain_text.h"
 #include "reports/figures/palette.h"
 #include "reports/figures/plot_script.h"
 
@@ -70,6 +71,7 @@ void set_font(Style& style, const Json& value, const std::string& what) {
 void set_colours(Style& style, const Json& value, const std::string& what) {
   CHECK(value.is_object(), "{} is {}; must be an object of colours", what, printable(value.dump(), 60));
   std::vector<std::string> known;
+  known.reserve(named_colours.size());
   for (const auto& [name, colour] : named_colours) known.emplace_back(name);
   for (const auto& [name, colour] : value.items()) {
     CHECK(std::count(known.begin(), known.end(), name) == 1, "{}: '{}' is not a known colour; known are {}{}", what,
@@ -135,9 +137,7 @@ std::string with_colours(std::string_view svg, const Style& style) {
   for (const auto& [name, usual] : named_colours) {
     const auto chosen = style.colours.find(std::string(name));
     if (chosen == style.colours.end()) continue;
-    std::string lower(usual);
-    std::transform(lower.begin(), lower.end(), lower.begin(),
-                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+    const std::string lower = ascii_lower(usual);
     // As attribute values alone: a name of a run may hold the same characters. The mark keeps a colour that was set
     // from being replaced again by another one.
     for (const std::string& colour : {std::string(usual), lower}) {

@@ -9,16 +9,17 @@
 #include "core/console.h"
 #include "core/json.h"
 #include "core/nearest.h"
+#include "core/plain_text.h"
 #include "core/ranking_metrics.h"
 #include "reports/recommend/gain_by_report.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,15 +45,12 @@ struct GivenCondition {
 
 GivenCondition parse_condition(const std::string& text) {
   const std::size_t sign = text.find('=');
-  double condition = 0;
-  const char* const end = text.data() + std::min(sign, text.size());
-  const auto [stop, error] = std::from_chars(text.data(), end, condition);
-  CHECK(sign != std::string::npos && error == std::errc() && stop == end && std::isfinite(condition),
-        "'{}': must be a number, '=' and the folder of a run, such as 0.25=run", printable(text, 200));
+  const auto condition = sign == std::string::npos ? std::nullopt : finite_number(text.substr(0, sign));
+  CHECK(condition, "'{}': must be a number, '=' and the folder of a run, such as 0.25=run", printable(text, 200));
   constexpr double least = 1e-9, most = 1e9;  // a figure has one axis for all
-  CHECK(condition == 0 || (std::abs(condition) >= least && std::abs(condition) <= most),
+  CHECK(*condition == 0 || (std::abs(*condition) >= least && std::abs(*condition) <= most),
         "'{}': the size of the number must be 0, or {:g} to {:g}", printable(text, 200), least, most);
-  return {condition, text.substr(sign + 1)};
+  return {*condition, text.substr(sign + 1)};
 }
 
 /// The pairs of a run: each candidate that was asked for with the baseline.

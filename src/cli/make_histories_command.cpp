@@ -9,12 +9,12 @@
 #include "core/console.h"
 #include "core/counted.h"
 #include "core/json.h"
+#include "core/plain_text.h"
 #include "core/ranking_metrics.h"
 #include "data/changed_histories.h"
 #include "data/latent_walk.h"
 #include "data/leave_one_out.h"
 
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <memory>
@@ -57,11 +57,11 @@ void check_files(const HistoriesArguments& arguments) {
 /// The numbers of --noise.
 std::vector<double> parse_noise(const std::vector<std::string>& texts) {
   std::vector<double> numbers;
+  numbers.reserve(texts.size());
   for (const std::string& text : texts) {
-    const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, numbers.emplace_back());
-    CHECK(error == std::errc() && stop == end && std::isfinite(numbers.back()), "--noise: '{}' is no finite number",
-          printable(text, 60));
+    const auto number = finite_number(text);
+    CHECK(number, "--noise: '{}' is no finite number", printable(text, 60));
+    numbers.push_back(*number);
   }
   return numbers;
 }

@@ -129,6 +129,25 @@ TEST(ItemFrequency, IsTheCorrelationOfItemMeans) {
   EXPECT_LE(found.interval->high, 1);
 }
 
+/// The correlation with some_counts over the positions that are kept.
+/// @param keeps  whether a position stays, by its user and its item
+template <typename Keeps>
+FrequencyCorrelation of_kept(const ReadPositions& read, const std::vector<double>& values, const Keeps& keeps) {
+  ReadPositions kept;
+  std::vector<double> kept_values;
+  for (std::size_t user = 0; user < read.users(); ++user) {
+    for (std::size_t i = read.begin[user]; i < read.begin[user + 1]; ++i) {
+      if (!keeps(user, read.item[i])) continue;
+      kept.item.push_back(read.item[i]);
+      kept.place.push_back(read.place[i]);
+      kept.length.push_back(read.length[i]);
+      kept_values.push_back(values[i]);
+    }
+    kept.begin.push_back(kept.item.size());
+  }
+  return one(kept, some_counts, kept_values);
+}
+
 /// t errors of a jackknife: half of a 95% interval, squared.
 /// @param t  of Student's t, with as many degrees of freedom as the fewer groups less one
 double squared_half_width(const std::vector<double>& without, double t) {
@@ -147,38 +166,16 @@ TEST(ItemFrequency, TheIntervalIsTheJackknifeOverUsersAndOverItems) {
   ASSERT_EQ(found.without.users.size(), users);
   ASSERT_EQ(found.without.items.size(), 61u);
   std::vector<double> rhos, partials;
-  for (std::size_t user = 0; user < users; ++user) {
-    ReadPositions rest;
-    std::vector<double> rest_values;
-    for (std::size_t other = 0; other < users; ++other) {
-      if (other == user) continue;
-      for (std::size_t i = read.begin[other]; i < read.begin[other + 1]; ++i) {
-        rest.item.push_back(read.item[i]);
-        rest.place.push_back(read.place[i]);
-        rest.length.push_back(read.length[i]);
-        rest_values.push_back(values[i]);
-      }
-      rest.begin.push_back(rest.item.size());
-    }
-    const FrequencyCorrelation without = one(rest, some_counts, rest_values);
+  for (std::size_t left_out = 0; left_out < users; ++left_out) {
+    const FrequencyCorrelation without =
+        of_kept(read, values, [&](std::size_t user, std::size_t) { return user != left_out; });
     rhos.push_back(*without.rho);
     partials.push_back(*without.partial);
   }
   std::vector<double> item_rhos, item_partials;
-  for (std::size_t item = 0; item < 61; ++item) {
-    ReadPositions rest;
-    std::vector<double> rest_values;
-    for (std::size_t user = 0; user < users; ++user) {
-      for (std::size_t i = read.begin[user]; i < read.begin[user + 1]; ++i) {
-        if (read.item[i] == item) continue;
-        rest.item.push_back(read.item[i]);
-        rest.place.push_back(read.place[i]);
-        rest.length.push_back(read.length[i]);
-        rest_values.push_back(values[i]);
-      }
-      rest.begin.push_back(rest.item.size());
-    }
-    const FrequencyCorrelation without = one(rest, some_counts, rest_values);
+  for (std::size_t left_out = 0; left_out < 61; ++left_out) {
+    const FrequencyCorrelation without =
+        of_kept(read, values, [&](std::size_t, std::size_t item) { return item != left_out; });
     item_rhos.push_back(*without.rho);
     item_partials.push_back(*without.partial);
   }
