@@ -43,8 +43,14 @@ OrderedJson strata_json(const ArmComparison& comparison, const StratifiedGains& 
     return json;
   }
   json["metrics"] = OrderedJson::object();
-  for (std::size_t i = 0; i < gains.gains->size(); ++i)
-    json["metrics"][comparison.metrics[i].metric.name()] = to_json((*gains.gains)[i]);
+  for (std::size_t i = 0; i < gains.gains->size(); ++i) {
+    OrderedJson metric = to_json((*gains.gains)[i]);
+    for (std::size_t j = 0; j < metric["strata"].size(); ++j) {
+      const double* const paper = paper_stratum(comparison, gains.kind, j, comparison.metrics[i].metric);
+      if (paper) metric["strata"][j]["paper_relative_difference"] = *paper;
+    }
+    json["metrics"][comparison.metrics[i].metric.name()] = std::move(metric);
+  }
   return json;
 }
 

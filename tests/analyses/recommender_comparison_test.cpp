@@ -80,6 +80,16 @@ TEST(RecommenderComparison, StrataFollowTheCounts) {
   EXPECT_TRUE(compare_arms(pair_of(four_users()), few_resamples()).by_item.shares_edges);
 }
 
+TEST(RecommenderComparison, StrataCarryWhatThePaperPrints) {
+  ArmComparison comparison = compare_arms(pair_of(four_users()), few_resamples());
+  const auto rarest = [&] {
+    return to_json(comparison)["strata"]["item_frequency"]["metrics"]["hr@10"]["strata"][0];
+  };
+  EXPECT_FALSE(rarest().contains("paper_relative_difference"));
+  comparison.paper = {"Sports", false};
+  EXPECT_EQ(rarest()["paper_relative_difference"], 0.145);  // bft.tex, Table cold-item
+}
+
 TEST(RecommenderComparison, OneStratumHasNoGains) {
   runfile::RecommendRun run = four_users();
   run.training_length = {2, 2, 2, 2};

@@ -1,0 +1,131 @@
+"""What the paper prints, and how gainlens makes it: one Part for each table, figure or cell of them."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    id: str
+    place: str  # in the paper
+    title: str
+    reader: str  # how figures are read from the last command's output; "" where nothing can be run
+    commands: tuple  # words; {data} and {runs} are folders
+    hours: str  # on one core
+    note: str = ""
+    paper: tuple = ()  # what the paper prints, row by row, where the command does not
+
+
+# Files of the data sets that docs/test-data.md names; the others are public and have to be brought.
+FILES = {
+    "Instruments": "amazon/Musical_Instruments_5.json.gz",
+    "Beauty": "amazon/Beauty.txt.gz",
+    "Sports": "amazon/Sports_and_Outdoors.txt.gz",
+    "Toys": "amazon/Toys_and_Games.txt.gz",
+    "Games": "amazon/Video_Games.txt.gz",
+    "ML-1M": "ml-1m/ratings.dat",
+}
+# Of 20 seeds of plain and bft: measured on Instruments, Beauty and Sports, for the others in proportion to their
+# positions and items.
+HOURS = {"Instruments": 0.3, "Beauty": 7.5, "Sports": 28, "Toys": 7, "Games": 10, "ML-1M": 17}
+BACKBONES = (("sasrec", "SASRec", "Table 2"), ("bert4rec", "BERT4Rec", "Table 3"), ("hstu", "HSTU", "Table 4"))
+
+
+def _train(backbone, data, name, rest):
+    extra = " --min-item-count 5" if data == "ML-1M" else ""
+    return (f"gainlens train recommend --backbone {backbone} --data {{data}}/{FILES[data]}{extra} {rest} "
+            f"--out {{runs}}/{name}")
+
+
+def _main_tables():
+    for backbone, title, place in BACKBONES:
+        for data in FILES:
+            name = f"{backbone}-{data.lower()}"
+            yield Part(
+                id=name, place=place, title=f"{title} on {data}", reader="compare",
+                commands=(_train(backbone, data, name, "--arm plain,bft --seeds 20"),
+                          f"gainlens compare {{runs}}/{name}:plain {{runs}}/{name}:bft --json"),
+                hours=f"{HOURS[data]:g}",
+            )
+
+
+# Users, items, interactions, mean and longest length of a history, density, as Table 6 prints them.
+STATISTICS = {
+    "Instruments": ("1,429", "900", "~10.3K", "7.2", "165", "0.80%"),
+    "Beauty": ("22,363", "12,101", "~198K", "8.9", "291", "0.07%"),
+    "Sports": ("25,598", "18,357", "~296K", "11.6", "293", "0.06%"),
+    "Toys": ("19,412", "11,924", "~167K", "8.6", "548", "0.07%"),
+    "Games": ("24,303", "10,672", "~233K", "9.6", "879", "0.09%"),
+    "ML-1M": ("6,040", "3,416", "~999K", "165.5", "2,277", "4.85%"),
+}
+# HR@10, NDCG@10 and MRR as Table 9 prints them.
+FFN = {
+    "Instruments": (".0917 → .1091: +19.05%, p <.001", ".0532 → .0613: +15.21%, p <.001",
+                    ".0495 → .0553: +11.80%, p <.001"),
+    "Beauty": (".0726 → .0750: +3.28%, p <.001", ".0429 → .0442: +2.98%, p <.001", ".0391 → .0403: +2.99%, p <.001"),
+    "Sports": (".0439 → .0472: +7.37%, p <.001", ".0245 → .0263: +7.38%, p <.001", ".0230 → .0246: +6.64%, p <.001"),
+    "Toys": (".0677 → .0705: +4.22%, p <.001", ".0416 → .0429: +3.06%, p .002", ".0385 → .0395: +2.57%, p .009"),
+    "Games": (".1244 → .1300: +4.52%, p <.001", ".0680 → .0709: +4.16%, p <.001", ".0609 → .0631: +3.51%, p <.001"),
+    "ML-1M": (".2560 → .2540: -0.81%, p .121", ".1484 → .1467: -1.20%, p .016", ".1295 → .1279: -1.18%, p .014"),
+}
+BEAUTY_TUNED = (".0898 → .0920: +2.55%, p .0001", ".0520 → .0530: +1.99%, p .0015", ".0469 → .0477: +1.86%, p .0047")
+
+
+def _strata(id, place, title, data, kind, edges):
+    run = f"{{runs}}/sasrec-{data.lower()}"
+    return Part(
+        id=id, place=place, title=title, reader=f"strata:{kind}",
+        commands=(_train("sasrec", data, f"sasrec-{data.lower()}", "--arm plain,bft --seeds 20"),
+                  f"gainlens compare {run}:plain {run}:bft --edges {edges} --json"),
+        hours="the run of Table 2",
+    )
+
+
+GATED = "the paper's checkpoint is QwQZh/gated_attention, 1B_gate_headwise; here: the gated demo model"
+
+
+def _gated(id, place, title, reader):
+    return Part(
+        id=id, place=place, title=title, reader=reader,
+        commands=("gainlens sweep data/demo/gated --text data/demo/text.txt --lengths 256,512,1k,2k --samples 5 "
+                  "--nested --out {runs}/gated-demo",
+                  "gainlens report {runs}/gated-demo --out {runs}/gated-demo-report"),
+        hours="0.02", note=GATED,
+    )
+
+
+PARTS = (
+    *_main_tables(),
+    *(_strata(f"cold-items-{data.lower()}-{edges}", "Table 5",
+              f"Gains by item frequency, {data}, " +
+              ("quintiles" if edges == "quintiles" else "the edges that the paper prints"),
+              data, "item_frequency", edges)
+      for data in ("Sports", "ML-1M") for edges in (("quintiles", "paper") if data == "Sports" else ("quintiles",))),
+    *(Part(f"data-{data.lower()}", "Table 6", f"The data set {data}", "statistics",
+           (f"gainlens inspect {{data}}/{FILES[data]}" + (" --min-item-count 5" if data == "ML-1M" else "") + " --json",),
+           "seconds", paper=STATISTICS[data]) for data in FILES),
+    Part("squad-noise", "Figure 1a and Table 10", "SQuAD with corrupted answers", "", (), "",
+         "fine-tuning is not built yet"),
+    Part("nq-distractors", "Figure 1b and Table 11", "NQ-Open with distractors", "", (), "",
+         "fine-tuning is not built yet"),
+    _gated("gate-frozen", "Figure 2", "n_eff, gate and lambda_obs by context length", "context"),
+    _gated("gain-theory", "Figure 3", "K by the formula and K measured", "theory"),
+    _gated("sink-vs-k", "Figure 4", "BOS mass and K over heads", "sinks"),
+    Part("sensitivity-instruments", "Figures 5 and 6", "Seven knobs (the paper: Beauty, 10 seeds)", "sensitivity",
+         (_train("sasrec", "Instruments", "sensitivity-instruments", "--arm bft --seeds 10 --grid paper"),
+          "gainlens sensitivity {runs}/sensitivity-instruments --json"), "2"),
+    Part("beauty-tuned", "Table 7", "SASRec on Beauty, tuned", "compare",
+         (_train("sasrec", "Beauty", "beauty-tuned", "--preset beauty-tuned --arm plain,bft --seeds 20"),
+          "gainlens compare {runs}/beauty-tuned:plain {runs}/beauty-tuned:bft --paper none --json"), "11",
+         paper=BEAUTY_TUNED),
+    *(_strata(f"cold-users-{data.lower()}", "Table 8", f"Gains by a user's activity, {data}", data, "user_activity",
+              "quintiles") for data in ("Sports", "ML-1M")),
+    *(Part(f"hstu-ffn-{data.lower()}", "Table 9", f"HSTU with the filter against HSTU with an MLP alone, {data}",
+           "compare",
+           (_train("hstu", data, f"hstu-{data.lower()}", "--arm ffn,bft --seeds 20"),
+            f"gainlens compare {{runs}}/hstu-{data.lower()}:ffn {{runs}}/hstu-{data.lower()}:bft --paper none --json"),
+           f"{HOURS[data]:g}", paper=FFN[data]) for data in FILES),
+    Part("k-by-frequency-sports", "Figure 7", "K and lambda by item frequency, SASRec on Sports", "frequency",
+         (_train("sasrec", "Sports", "sasrec-sports", "--arm bft --seeds 20"),
+          "gainlens k-by-frequency {runs}/sasrec-sports --data {data}/" + FILES["Sports"] +
+          " --placebo step-0 --json"), "14, or the run of Table 2"),
+)

@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""Makes the paper's tables and figures with gainlens, and docs/reproduction.md of what has been made.
+
+list                 the parts, and which of them have a run
+run PART...          trains and reads them; a call that was stopped is continued
+record PART...|all   reads the runs that exist, and writes the page
+page [--check]       writes docs/reproduction.md from data/reproduction/results.json; --check: is it the same?
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+
+import readers
+from parts import PARTS
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+RESULTS = "data/reproduction/results.json"
+PAGE = "docs/reproduction.md"
+
+
+class Refused(Exception):
+    """One line for the user, and exit code 2."""
+
+
+def words_of(command, folders):
+    """The command with its folders, and with the program that was built."""
+    words = [word.format(**folders) for word in shlex.split(command)]
+    assert words[0] == "gainlens"
+    return [folders["program"], *words[1:]]
+
+
+def source_of(part, folders):
+    """What the last command reads: the run.h5 that the first one makes, or a data set."""
+    words = words_of(part.commands[0], folders)
+    return pathlib.Path(words[words.index("--out") + 1], "run.h5") if "--out" in words else pathlib.Path(words[2])
+
+
+def is_there(part, folders):
+    return bool(part.commands) and source_of(part, folders).exists()
+
+
+def chosen(names):
+    known = {part.id: part for part in PARTS}
+    for name in names:
+        if name not in known:
+            raise Refused(f"{name}: no part has this name; see: scripts/reproduce list")
+        if not known[name].commands:
+            raise Refused(f"{name}: {known[name].note}")
+    return [known[name] for name in names]
+
+
+def call(words, output=None):
+    if not pathlib.Path(words[0]).exists():
+        raise Refused(f"{words[0]}: no such program; build it: scripts/build")
+    print("+", shlex.join(words), file=sys.stderr)
+    finished = subprocess.run(words, cwd=ROOT, stdout=output, check=False)
+    if finished.returncode != 0:
+        sys.exit(finished.returncode)
+    return finished.stdout
+
+
+def read(part, folders):
+    """The figures of the run, as the last command gives them."""
+    words = words_of(part.commands[-1], folders)
+    if "--json" in words:
+        text = call(words, subprocess.PIPE)
+    else:
+        call(words, sys.stderr)
+        text = pathlib.Path(words[words.index("--out") + 1], "summary.json").read_text()
+    rows, size = readers.read(part.reader, json.loads(text))
+    if part.paper:
+        rows = [(what, paper, here) for (what, _, here), paper in zip(rows, part.paper, strict=True)]
+    source = source_of(part, folders)
+    return {"size": size, "rows": rows, "file": source.name, "sha256": hashlib.sha256(source.read_bytes()).hexdigest()}
+
+
+def record(parts, folders):
+    file = folders["results"]
+    results = json.loads(file.read_text()) if file.exists() else {}
+    for part in parts:
+        results[part.id] = read(part, folders)
+    ordered = {part.id: results[part.id] for part in PARTS if part.id in results}
+    file.write_text(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n")
+    folders["page"].write_text(page(ordered))
+
+
+def cell(text):
+    return str(text).replace("|", "\\|")
+
+
+def page(results):
+    lines = [
+        "# The paper, reproduced",
+        "",
+        "Every table and figure of `bft.tex`, the command that makes ours, and what came out. `scripts/reproduce`",
+        "writes this page; do not edit it. Sizes are what was run, and hours are those of one processor core for",
+        "what the command asks for. Nothing has been timed on a GPU. A checksum is that of the file that was read.",
+        "",
+        "```sh",
+        "scripts/reproduce list",
+        "scripts/reproduce run sasrec-instruments    # continues if it was stopped",
+        "```",
+        "",
+        "`{data}` is the folder of the [data](test-data.md) (`--data`, or `GAINLENS_SHARED_DATA`) and `{runs}` that of the",
+        "runs (`--runs`). Intervals are 95% over seeds and users, p is theirs ([inference](inference.md)); the paper's p",
+        "is a paired t over seeds. What the gains mean: [BFT](bft.md).",
+        "",
+        "| part | in the paper | what | run here | hours |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for part in PARTS:
+        size = results[part.id]["size"] if part.id in results else "not run" if part.commands else part.note
+        name = f"[{part.id}](#{part.id})" if part.id in results else part.id
+        lines.append(f"| {name} | {part.place} | {cell(part.title)} | {size} | {part.hours or readers.NOTHING} |")
+    for part in PARTS:
+        if part.id not in results:
+            continue
+        result = results[part.id]
+        lines += ["", f"## {part.id}", f"{part.place}. {part.title}; {result['size']}" +
+                  (f"; {part.note}." if part.note else "."), "", "```sh", *part.commands, "```", "",
+                  "| | paper | here |", "| --- | --- | --- |"]
+        lines += [f"| {' | '.join(cell(text) for text in row)} |" for row in result["rows"]]
+        lines += ["", f"`{result['file']}`, sha256 {result['sha256'][:16]}"]
+    lines += ["", "## Not run", "The commands of the parts that have no run yet:", "", "```sh"]
+    told = {command for part in PARTS if part.id in results for command in part.commands}
+    for part in PARTS:
+        for command in part.commands:
+            if command not in told:
+                lines.append(command)
+                told.add(command)
+    return "\n".join([*lines, "```", ""])
+
+
+def main():
+    options = argparse.ArgumentParser(prog="scripts/reproduce", description=__doc__,
+                                      formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("action", choices=("list", "run", "record", "page"))
+    options.add_argument("parts", nargs="*", metavar="PART")
+    options.add_argument("--data", default=os.environ.get("GAINLENS_SHARED_DATA", "../shared/data"),
+                         help="folder of the data sets")
+    options.add_argument("--runs", default="reproduction-runs", help="folder of the runs")
+    options.add_argument("--program", default="build/gainlens", help="gainlens to run")
+    options.add_argument("--results", default=RESULTS, help="figures of the runs that were read")
+    options.add_argument("--page", default=PAGE, help="page to write")
+    options.add_argument("--check", action="store_true", help="page: change nothing; exit status 1 if it differs")
+    given = options.parse_args()
+    if given.check and given.action != "page":
+        raise Refused("--check: goes with page alone")
+    if bool(given.parts) != (given.action in ("run", "record")):
+        raise Refused(f"{given.action}: {'takes no parts' if given.parts else 'which parts? see: scripts/reproduce list'}")
+    folders = {name: (ROOT / getattr(given, name)).resolve() for name in ("data", "runs", "results", "page")}
+    folders["program"] = str((ROOT / given.program).resolve())
+
+    if given.action == "list":
+        for part in PARTS:
+            state = "there" if is_there(part, folders) else "-" if part.commands else part.note
+            print(f"{part.id:28} {part.place:24} {part.hours or '-':24} {state}")
+        return
+    if given.action == "page":
+        text = page(json.loads(folders["results"].read_text()))
+        if given.check and folders["page"].read_text() != text:
+            raise SystemExit(f"gainlens: error: {given.page} is not what scripts/reproduce page writes")
+        if not given.check:
+            folders["page"].write_text(text)
+        return
+    if given.parts == ["all"] and given.action == "record":
+        parts = [part for part in PARTS if is_there(part, folders)]
+    else:
+        parts = chosen(given.parts)
+    if given.action == "run":
+        for part in parts:
+            for command in part.commands[:-1]:
+                call(words_of(command, folders))
+    for part in parts:
+        if not is_there(part, folders):
+            raise Refused(f"{part.id}: {source_of(part, folders)}: no such file; see: scripts/reproduce run {part.id}")
+    record(parts, folders)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except Refused as refused:
+        print(f"gainlens: error: {refused}", file=sys.stderr)
+        sys.exit(2)

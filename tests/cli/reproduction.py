@@ -1,0 +1,72 @@
+"""scripts/reproduce: reads a run, writes the page, refuses what it does not know. Usage: reproduction.py PROGRAM"""
+
+import gzip
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+PROGRAM = sys.argv[1]
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts/reproduce"
+
+
+def reproduce(*words):
+    return subprocess.run([SCRIPT, *map(str, words)], capture_output=True, text=True, check=False)
+
+
+def refused(*words):
+    answer = reproduce(*words)
+    assert answer.returncode == 2, answer
+    (line,) = answer.stderr.splitlines()
+    return line
+
+
+def main():
+    # The page in the repository is the one that its results make.
+    answer = reproduce("page", "--check")
+    assert answer.returncode == 0, answer.stderr
+
+    assert refused("run", "table-1") == "gainlens: error: table-1: no part has this name; see: scripts/reproduce list"
+    assert "not built" in refused("run", "squad-noise")
+    assert "which parts" in refused("record")
+    assert "takes no parts" in refused("list", "sasrec-sports")
+    assert "page alone" in refused("list", "--check")
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        files = ("--program", PROGRAM, "--runs", folder / "runs", "--data", folder, "--results", folder / "r.json",
+                 "--page", folder / "page.md")
+        assert "no such file" in refused("record", "sasrec-instruments", *files)
+
+        data = folder / "amazon/Musical_Instruments_5.json.gz"
+        data.parent.mkdir()
+        with gzip.open(data, "wt") as out:
+            for user in range(40):
+                for step in range(6):
+                    out.write(json.dumps({"reviewerID": f"u{user}", "asin": f"i{(user + step) % 15}",
+                                          "unixReviewTime": step}) + "\n")
+        subprocess.run([PROGRAM, "train", "recommend", "--quiet", "--data", data, "--arm", "plain,bft", "--seeds", "2",
+                        "--epochs", "2", "--threads", "1", "--out", folder / "runs/sasrec-instruments"], check=True,
+                       stdout=subprocess.DEVNULL)
+        assert "no such program" in refused("record", "data-instruments", *files, "--program", folder / "none")
+        answer = reproduce("record", "all", *files)
+        assert answer.returncode == 0, answer.stderr
+        results = json.loads((folder / "r.json").read_text())
+        assert set(results) == {"sasrec-instruments", "data-instruments"}, results
+        compared = subprocess.run(
+            [PROGRAM, "compare", f"{folder}/runs/sasrec-instruments:plain", f"{folder}/runs/sasrec-instruments:bft",
+             "--json"], capture_output=True, text=True, check=True)
+        mean = json.loads(compared.stdout)["comparisons"][0]["metrics"]["mrr"]["seeds"]["candidate"]["mean"]
+        what, _, here = results["sasrec-instruments"]["rows"][2]
+        assert what == "MRR" and f"→ {mean:.4f}:".replace("0.", ".", 1) in here, here
+        assert results["sasrec-instruments"]["size"] == "2 seeds"
+        assert ["interactions", "~10.3K", "240"] in results["data-instruments"]["rows"]
+        page = (folder / "page.md").read_text()
+        assert "| MRR | – |" in page and "## data-instruments" in page, page
+        assert reproduce("page", "--check", *files).returncode == 0
+        (folder / "page.md").write_text(page + "by hand\n")
+        assert reproduce("page", "--check", *files).returncode == 1
+
+
+main()
