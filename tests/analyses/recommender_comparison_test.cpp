@@ -82,9 +82,7 @@ TEST(RecommenderComparison, StrataFollowTheCounts) {
 
 TEST(RecommenderComparison, StrataCarryWhatThePaperPrints) {
   ArmComparison comparison = compare_arms(pair_of(four_users()), few_resamples());
-  const auto rarest = [&] {
-    return to_json(comparison)["strata"]["item_frequency"]["metrics"]["hr@10"]["strata"][0];
-  };
+  const auto rarest = [&] { return to_json(comparison)["strata"]["item_frequency"]["metrics"]["hr@10"]["strata"][0]; };
   EXPECT_FALSE(rarest().contains("paper_relative_difference"));
   comparison.paper = {"Sports", false};
   EXPECT_EQ(rarest()["paper_relative_difference"], 0.145);  // bft.tex, Table cold-item
