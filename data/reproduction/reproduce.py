@@ -107,9 +107,9 @@ def page(results):
         "scripts/reproduce run sasrec-instruments    # continues if it was stopped",
         "```",
         "",
-        "`{data}` is the folder of the [data](test-data.md) (`--data`, or `GAINLENS_SHARED_DATA`) and `{runs}` that of the",
-        "runs (`--runs`). Intervals are 95% over seeds and users, p is theirs ([inference](inference.md)); the paper's p",
-        "is a paired t over seeds. What the gains mean: [BFT](bft.md).",
+        "`{data}` is the folder of the [data](test-data.md) (`--data`, or `GAINLENS_SHARED_DATA`) and `{runs}` that",
+        "of the runs (`--runs`). Intervals are 95% over seeds and users, p is theirs ([inference](inference.md)); the",
+        "paper's p is a paired t over seeds. What the gains mean: [BFT](bft.md).",
         "",
         "| part | in the paper | what | run here | hours |",
         "| --- | --- | --- | --- | --- |",
@@ -153,7 +153,8 @@ def main():
     if given.check and given.action != "page":
         raise Refused("--check: goes with page alone")
     if bool(given.parts) != (given.action in ("run", "record")):
-        raise Refused(f"{given.action}: {'takes no parts' if given.parts else 'which parts? see: scripts/reproduce list'}")
+        wrong = "takes no parts" if given.parts else "which parts? see: scripts/reproduce list"
+        raise Refused(f"{given.action}: {wrong}")
     folders = {name: (ROOT / getattr(given, name)).resolve() for name in ("data", "runs", "results", "page")}
     folders["program"] = str((ROOT / given.program).resolve())
 
