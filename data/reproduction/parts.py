@@ -30,9 +30,13 @@ HOURS = {"Instruments": 0.3, "Beauty": 7.5, "Sports": 28, "Toys": 7, "Games": 10
 BACKBONES = (("sasrec", "SASRec", "Table 2"), ("bert4rec", "BERT4Rec", "Table 3"), ("hstu", "HSTU", "Table 4"))
 
 
+def _rare_items(data):
+    """ML-1M has the paper's 3,416 items without those that fewer than 5 users rated."""
+    return " --min-item-count 5" if data == "ML-1M" else ""
+
+
 def _train(backbone, data, name, rest):
-    extra = " --min-item-count 5" if data == "ML-1M" else ""
-    return (f"gainlens train recommend --backbone {backbone} --data {{data}}/{FILES[data]}{extra} {rest} "
+    return (f"gainlens train recommend --backbone {backbone} --data {{data}}/{FILES[data]}{_rare_items(data)} {rest} "
             f"--out {{runs}}/{name}")
 
 
@@ -101,7 +105,7 @@ PARTS = (
               data, "item_frequency", edges)
       for data in ("Sports", "ML-1M") for edges in (("quintiles", "paper") if data == "Sports" else ("quintiles",))),
     *(Part(f"data-{data.lower()}", "Table 6", f"The data set {data}", "statistics",
-           (f"gainlens inspect {{data}}/{FILES[data]}" + (" --min-item-count 5" if data == "ML-1M" else "") + " --json",),
+           (f"gainlens inspect {{data}}/{FILES[data]}{_rare_items(data)} --json",),
            "seconds", paper=STATISTICS[data]) for data in FILES),
     Part("squad-noise", "Figure 1a and Table 10", "SQuAD with corrupted answers", "", (), "",
          "fine-tuning is not built yet"),
