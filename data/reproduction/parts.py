@@ -114,7 +114,7 @@ PARTS = (
     _gated("gate-frozen", "Figure 2", "n_eff, gate and lambda_obs by context length", "context"),
     _gated("gain-theory", "Figure 3", "K by the formula and K measured", "theory"),
     _gated("sink-vs-k", "Figure 4", "BOS mass and K over heads", "sinks"),
-    Part("sensitivity-instruments", "Figures 5 and 6", "Seven knobs (the paper: Beauty, 10 seeds)", "sensitivity",
+    Part("sensitivity-instruments", "Figures 5 and 6", "Seven knobs on Instruments (the paper: Beauty, 10 seeds)", "sensitivity",
          (_train("sasrec", "Instruments", "sensitivity-instruments", "--arm bft --seeds 10 --grid paper"),
           "gainlens sensitivity {runs}/sensitivity-instruments --json"), "2"),
     Part("beauty-tuned", "Table 7", "SASRec on Beauty, tuned", "compare",
