@@ -25,6 +25,35 @@ RESULTS = "data/reproduction/results.json"
 PAGE = "docs/reproduction.md"
 
 
+INTRODUCTION = """\
+# The paper, reproduced
+
+Every table and figure of the paper ("Precision Tracked Transformer", `bft.tex`), the command that makes ours, and what
+came out. `scripts/reproduce` writes this page; do not edit it.
+
+"Not run" says that no run was read into this page. Sizes are what was run; where that is less than the command asks
+for, the part says so. Hours are of one processor core, for what the command asks for. Those of SASRec on Instruments,
+Beauty and Sports were measured; all others are estimates from these. Nothing has been timed on a GPU. A checksum is
+that of the file that was read.
+
+```sh
+scripts/reproduce list
+scripts/reproduce run sasrec-instruments    # continues if it was stopped
+```
+
+`{data}` is the folder of the [data](test-data.md) (`--data`, or `GAINLENS_SHARED_DATA`) and `{runs}` that of the runs
+(`--runs`). Intervals are 95% over seeds and users, p is theirs ([inference](inference.md)); the paper's p is a paired t
+over seeds. What the gains mean: [BFT](bft.md). Toys, Games and ML-1M are public, and not among the test data: bring
+them under the names in the commands.
+
+Of the data sets: the paper's 25,598 users of Sports are a misprint, from which its mean length and density follow
+(296,337 / 25,598 = 11.6). The longest histories differ too; why is not known. Instruments is called the sparsest Amazon
+category; by its density it is the densest.
+
+| part | in the paper | what | run here | hours |
+| --- | --- | --- | --- | --- |"""
+
+
 class Refused(Exception):
     """One line for the user, and exit code 2."""
 
@@ -96,34 +125,7 @@ def cell(text):
 
 
 def page(results):
-    lines = [
-        "# The paper, reproduced",
-        "",
-        "Every table and figure of the paper (\"Precision Tracked Transformer\", `bft.tex`), the command that makes ours,",
-        "and what came out. `scripts/reproduce` writes this page; do not edit it.",
-        "",
-        "\"Not run\" says that no run was read into this page. Sizes are what was run; where that is less than the command",
-        "asks for, the part says so. Hours are of one processor core, for what the command asks for. Those of SASRec on",
-        "Instruments, Beauty and Sports were measured; all others are estimates from these. Nothing has been timed on a",
-        "GPU. A checksum is that of the file that was read.",
-        "",
-        "```sh",
-        "scripts/reproduce list",
-        "scripts/reproduce run sasrec-instruments    # continues if it was stopped",
-        "```",
-        "",
-        "`{data}` is the folder of the [data](test-data.md) (`--data`, or `GAINLENS_SHARED_DATA`) and `{runs}` that",
-        "of the runs (`--runs`). Intervals are 95% over seeds and users, p is theirs ([inference](inference.md)); the",
-        "paper's p is a paired t over seeds. What the gains mean: [BFT](bft.md). Toys, Games and ML-1M are public, and not",
-        "among the test data: bring them under the names in the commands.",
-        "",
-        "Of the data sets: the paper's 25,598 users of Sports are a misprint, from which its mean length and density",
-        "follow (296,337 / 25,598 = 11.6). The longest histories differ too; why is not known. Instruments is called the",
-        "sparsest Amazon category; by its density it is the densest.",
-        "",
-        "| part | in the paper | what | run here | hours |",
-        "| --- | --- | --- | --- | --- |",
-    ]
+    lines = [INTRODUCTION]
     for part in PARTS:
         size = results[part.id]["size"] if part.id in results else "not run" if part.commands else part.note
         name = f"[{part.id}](#{part.id})" if part.id in results else part.id
