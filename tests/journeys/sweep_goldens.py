@@ -1,10 +1,12 @@
 """Sweeps golden checkpoints with the built program and compares every dataset of their run.h5 with the reference.
 
-    python tests/journeys/sweep_goldens.py build/gainlens [--jobs N] [NAME...]
+    python tests/journeys/sweep_goldens.py build/gainlens [--jobs N] [--many-runs LIBRARY] [NAME...]
 
 Needs numpy and h5py. NAME is a folder of tests/golden/models or a file of tests/golden/gguf; without a NAME, all are
-swept. Each golden is swept at two lengths with --per-query, in float64, float32 and bfloat16. A GGUF file, which has
-the weights of a folder, is swept in float32 alone. Then audit, sinks, sink-vs-k and report read the run in float32. If
+swept. With LIBRARY (tests/support/many_runs.cpp), gainlens-compute is loaded once for each job and forks for each call:
+to load it takes longer than most calls.
+Each golden is swept at two lengths with --per-query, in float64, float32 and bfloat16. A GGUF file, which has the
+weights of a folder, is swept in float32 alone. Then audit, sinks, sink-vs-k and report read the run in float32. If
 every dataset of a GGUF file's run has the bits of the folder's run, these commands are not called for it: they would
 read the same numbers again. tests/golden/sweep_reference.py computes the expected numbers; it shares nothing with the
 sweep.
@@ -20,9 +22,13 @@ import functools
 import json
 import os
 import pathlib
+import select
+import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 try:
@@ -319,18 +325,85 @@ def compare_report(golden, dtype, path):
     ]
 
 
-def run(program, *arguments, allowed=(0,)):
-    """Complaints about one call of the program. The cache of the person who runs the test is not touched."""
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": CACHE.name}
-    try:
+def environment():
+    """The cache of the person who runs the test is not touched."""
+    return os.environ | {"OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": CACHE.name}
+
+
+class Program:
+    """The program, each call in a process of its own."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def call(self, words):
+        """Exit code (negative: a signal) and stderr."""
         result = subprocess.run(
-            [program, *map(str, arguments)], capture_output=True, text=True, env=environment, timeout=CALL_SECONDS
+            [self.path, *words], capture_output=True, text=True, env=environment(), timeout=CALL_SECONDS
         )
+        return result.returncode, result.stderr
+
+    def end(self):
+        """No process of the program is left."""
+
+
+class ServedProgram(Program):
+    """gainlens-compute, loaded once for each thread, which forks for each call (tests/support/served_main.h)."""
+
+    STREAMS = (198, 199)  # file descriptors of requests and answers in the program
+    starting = threading.Lock()
+
+    def __init__(self, path, library):
+        super().__init__(path)
+        self.library = library
+        self.of_thread = threading.local()
+        self.started = []  # of all threads: process, and where it reads requests
+
+    def start(self):
+        (asked, requests), (answers, answered) = os.pipe(), os.pipe()
+        variables = environment() | {"LD_PRELOAD": str(self.library), "GAINLENS_SERVE": "1"}
+        with self.starting:
+            for own, given in zip((asked, answered), self.STREAMS, strict=True):
+                os.dup2(own, given)
+            server = subprocess.Popen(
+                [f"{self.path}-compute"], env=variables, pass_fds=self.STREAMS, start_new_session=True
+            )
+            for file in (asked, answered, *self.STREAMS):
+                os.close(file)
+        self.of_thread.server, self.of_thread.requests, self.of_thread.answers = server, requests, answers
+        self.started.append((server, requests))
+
+    def call(self, words):
+        if not hasattr(self.of_thread, "server"):
+            self.start()
+        with tempfile.TemporaryDirectory() as logs:
+            files = [f"{logs}/out", f"{logs}/error"]
+            told = [os.getcwd(), *files, str(self.path), *words]
+            request = b"".join(word.encode() + b"\0" for word in told)
+            os.write(self.of_thread.requests, struct.pack("N", len(request)) + request)
+            if not select.select([self.of_thread.answers], [], [], CALL_SECONDS)[0]:
+                os.killpg(self.of_thread.server.pid, signal.SIGKILL)
+                self.start()
+                raise subprocess.TimeoutExpired(words, CALL_SECONDS)
+            status = int(os.read(self.of_thread.answers, 100))
+            return os.waitstatus_to_exitcode(status), pathlib.Path(files[1]).read_text()
+
+    def end(self):
+        for server, requests in self.started:
+            os.close(requests)
+            server.wait()
+
+
+def run(program, *arguments, allowed=(0,)):
+    """Complaints about one call of the program."""
+    command = str(arguments[0])
+    try:
+        code, told = program.call([str(argument) for argument in arguments])
     except subprocess.TimeoutExpired:
-        return [f"{' '.join(map(str, arguments[:1]))}: not done after {CALL_SECONDS} s"]
-    told = result.stderr.strip()
-    if "internal error" in told or result.returncode not in allowed or (result.returncode and told.count("\n")):
-        return [f"{' '.join(map(str, arguments[:1]))}: exit {result.returncode}: {told}"]
+        return [f"{command}: not done after {CALL_SECONDS} s"]
+    told = told.strip()
+    if "internal error" in told or code not in allowed or (code and told.count("\n")):
+        return [f"{command}: exit {code}: {told}"]
     return []
 
 
@@ -470,10 +543,14 @@ def main():
     parser.add_argument("program", type=pathlib.Path)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--jobs", type=int, default=1, help="goldens at a time; the program does most of the work")
+    parser.add_argument("--many-runs", type=pathlib.Path, help="library that lets one loaded program do many calls")
     arguments = parser.parse_intermixed_args()
-    work = functools.partial(check_twins, arguments.program.resolve())
+    path, library = arguments.program.resolve(), arguments.many_runs
+    program = ServedProgram(path, library.resolve()) if library else Program(path)
+    work = functools.partial(check_twins, program)
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         results = [result for group in pool.map(work, groups_of(arguments.names)) for result in group]
+    program.end()
     checked = [result for result in results if not result.absent]
     if not checked:
         sys.exit(77)

@@ -6,26 +6,22 @@
 #include "language/language_testing.h"
 #include "support/file_bytes.h"
 #include "support/program.h"
+#include "support/served_program.h"
 #include "support/shared_data.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
-#include <cstdlib>
 #include <iostream>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
-#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -57,56 +53,6 @@ std::map<std::string, std::string> files_below(const fs::path& folder) {
 struct Fault {
   long call = 0;
   bool half = false;
-};
-
-/// A program that has loaded its libraries, which takes longer than a short run, and that forks for each run
-/// (tests/support/failing_writes.cpp).
-class ServedProgram {
- public:
-  explicit ServedProgram(const std::vector<std::string>& arguments) {
-    std::vector<std::string> words = {GAINLENS_PROGRAM "-compute"};  // gainlens itself would only execute it
-    words.insert(words.end(), arguments.begin(), arguments.end());
-    int requests[2], answers[2];
-    if (::pipe2(requests, O_CLOEXEC) != 0 || ::pipe2(answers, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
-    std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    child_ = ::fork();
-    if (child_ == 0) {
-      ::setenv("LD_PRELOAD", GAINLENS_FAILING_WRITES, 1);
-      ::setenv("GAINLENS_FAIL_SERVER", "1", 1);
-      ::setenv("XDG_CACHE_HOME", cache_.path().c_str(), 1);
-      if (::dup2(requests[0], 198) < 0 || ::dup2(answers[1], 199) < 0) ::_exit(126);
-      ::execv(argv[0], argv.data());
-      ::_exit(127);
-    }
-    ::close(requests[0]);
-    ::close(answers[1]);
-    requests_ = requests[1];
-    answers_ = ::fdopen(answers[0], "r");
-  }
-  ServedProgram(const ServedProgram&) = delete;
-  ServedProgram& operator=(const ServedProgram&) = delete;
-  ~ServedProgram() {
-    ::close(requests_);
-    std::fclose(answers_);
-    ::waitpid(child_, nullptr, 0);
-  }
-
-  ProgramResult run(const fs::path& folder, const Fault& fault) {
-    const std::string request = fmt::format("{} {} {}\n", fault.call, fault.half ? 1 : 0, folder.string());
-    int status = -1;
-    if (::write(requests_, request.data(), request.size()) != static_cast<ssize_t>(request.size()) ||
-        std::fscanf(answers_, "%d", &status) != 1)
-      throw std::runtime_error("the program that is to be run has ended");
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, bytes_of(folder / "stdout"), bytes_of(folder / "stderr")};
-  }
-
- private:
-  TemporaryFolder cache_;
-  pid_t child_ = -1;
-  int requests_ = -1;
-  std::FILE* answers_ = nullptr;
 };
 
 /// A command that writes below the folder `out` of its working folder, and of which one call can be made to fail.
@@ -167,8 +113,15 @@ class FaultyCommand {
           idle_.pop_back();
         }
       }
-      if (!program) program = std::make_unique<ServedProgram>(arguments_);
-      ProgramResult result = program->run(place, fault);
+      if (!program) {
+        std::vector<std::string> words = {GAINLENS_PROGRAM "-compute"};  // gainlens itself would only execute it
+        words.insert(words.end(), arguments_.begin(), arguments_.end());
+        program = std::make_unique<ServedProgram>(words, GAINLENS_FAILING_WRITES,
+                                                  ServedProgram::Variables{{"XDG_CACHE_HOME", cache_.path().string()}});
+      }
+      const int status = program->run({std::to_string(fault.call), fault.half ? "1" : "0", place.string()});
+      ProgramResult result{WIFEXITED(status) ? WEXITSTATUS(status) : -1, bytes_of(place / "stdout"),
+                           bytes_of(place / "stderr")};
       const std::lock_guard lock(*proving_);
       idle_.push_back(std::move(program));
       return result;
@@ -194,6 +147,7 @@ class FaultyCommand {
   }
 
   std::vector<std::string> arguments_;
+  TemporaryFolder cache_;
   std::vector<std::unique_ptr<ServedProgram>> idle_;
   std::string line_, below_;
   Files right_;

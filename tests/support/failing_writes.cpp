@@ -7,13 +7,14 @@
 //     GAINLENS_FAIL_PATH  only calls on files whose path contains this text are counted
 //     GAINLENS_FAIL_LOG   file that gets a line for each counted call: "17 pwrite64 /tmp/run/shards/T16-S0.h5.tmp"
 //
-// With GAINLENS_FAIL_SERVER set, the program stops where main begins, and its libraries are loaded only once for many
-// runs: each line "CALL HALF FOLDER" on file descriptor 198 starts a run in a child process, in the working folder
-// FOLDER, with the two numbers for the first two variables above, FOLDER/out and FOLDER/calls for the others, and its
-// output in FOLDER/stdout and FOLDER/stderr. When it has ended, its wait status follows as a line on 199.
+// With GAINLENS_SERVE set, the program serves many runs (served_main.h). The words of a request: the two numbers for
+// the first two variables above, and the working folder, with FOLDER/out and FOLDER/calls for the others. The output
+// goes to FOLDER/stdout and FOLDER/stderr.
 //
 // Calls within the C library (fwrite, the open of mkstemp) cannot be seen from outside. The call of mkstemp can be
 // seen.
+#include "support/served_main.h"
+
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -123,71 +124,24 @@ mode_t mode_of(int flags, std::va_list arguments) {
   return (flags & O_CREAT) != 0 ? va_arg(arguments, mode_t) : 0;
 }
 
-// ---- the server; it calls the system itself, so that none of its own calls is counted ----
+}  // namespace
 
-using Main = int (*)(int, char**, char**);
-Main program_main = nullptr;
-constexpr int requests = 198, answers = 199;
+namespace gainlens::testing {
 
-int open_file(const char* path, int flags) {
-  return static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, flags, 0600));
-}
-
-/// Reads up to the end of a line, which it leaves out. Returns false at the end of the file.
-bool read_request(char* line, std::size_t size) {
-  for (std::size_t length = 0; length + 1 < size; ++length) {
-    if (::read(requests, line + length, 1) != 1) return false;
-    if (line[length] != '\n') continue;
-    line[length] = '\0';
-    return true;
-  }
-  return false;
-}
-
-/// Makes this process ready for one run. Ends it if that cannot be done.
-void prepare_run(const char* request) {
-  int half = 0, folder = 0;
-  if (std::sscanf(request, "%ld %d %n", &plan.failing_call, &half, &folder) != 2) ::_exit(125);
-  if (::chdir(request + folder) != 0) ::_exit(125);
-  plan.half = half != 0;
-  std::snprintf(plan.path, sizeof plan.path, "%s/out", request + folder);
-  const int out = open_file("stdout", O_WRONLY | O_CREAT | O_TRUNC),
-            error = open_file("stderr", O_WRONLY | O_CREAT | O_TRUNC);
-  if (::dup2(out, STDOUT_FILENO) < 0 || ::dup2(error, STDERR_FILENO) < 0) ::_exit(125);
-  for (const int file : {requests, answers, out, error}) ::syscall(SYS_close, file);
+void prepare_run(const std::vector<std::string>& request, std::vector<char*>&) {
+  if (request.size() != 3 || ::chdir(request[2].c_str()) != 0) ::_exit(125);
+  plan.failing_call = std::atol(request[0].c_str());
+  plan.half = request[1] != "0";
+  std::snprintf(plan.path, sizeof plan.path, "%s/out", request[2].c_str());
+  redirect(STDOUT_FILENO, "stdout");
+  redirect(STDERR_FILENO, "stderr");
   plan.log = open_file("calls", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC);
-  ::unsetenv("GAINLENS_FAIL_SERVER");
   calls = 0;
 }
 
-int served_main(int argc, char** argv, char** environment) {
-  if (std::getenv("GAINLENS_FAIL_SERVER") == nullptr) return program_main(argc, argv, environment);
-  for (char request[4096]; read_request(request, sizeof request);) {
-    const pid_t child = ::fork();
-    if (child == 0) {
-      prepare_run(request);
-      return program_main(argc, argv, environment);
-    }
-    int status = -1;
-    ::waitpid(child, &status, 0);
-    char answer[32];
-    const int length = std::snprintf(answer, sizeof answer, "%d\n", status);
-    ::syscall(SYS_write, answers, answer, static_cast<std::size_t>(length));
-  }
-  ::_exit(0);
-}
-
-}  // namespace
+}  // namespace gainlens::testing
 
 extern "C" {
-
-/// What the C library calls main by.
-int __libc_start_main(Main main, int argc, char** argv, void (*init)(), void (*fini)(), void (*loader_fini)(),
-                      void* stack_end) {
-  program_main = main;
-  return next<decltype(&__libc_start_main)>("__libc_start_main")(served_main, argc, argv, init, fini, loader_fini,
-                                                                 stack_end);
-}
 
 #define OPEN(function)                                     \
   int function(const char* path, int flags, ...) {         \
