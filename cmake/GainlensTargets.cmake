@@ -69,11 +69,15 @@ function(gainlens_library name)
   add_library(gainlens::${name} ALIAS gainlens_${name})
 endfunction()
 
-# gainlens_test(NAME [TORCH] [UNITY] SOURCES file... [ALONE regex] [DEPENDS target...])
+# gainlens_test(NAME [TORCH] [UNITY] SOURCES file... [ALONE regex] [COST seconds] [DEPENDS target...])
 # makes gainlens_test_NAME and registers each of its suites (GainlensSuites.cmake). Sources of UNITY tests are compiled
-# four at a time, but for those that match ALONE, whose local names clash with those of a neighbour.
+# four at a time, but for those that match ALONE, whose local names clash with those of a neighbour. COST: what its
+# longest suites take, roughly. CTest starts with the longest ones, so that none runs alone at the end.
 function(gainlens_test name)
-  cmake_parse_arguments(arg "TORCH;UNITY" "ALONE" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "TORCH;UNITY" "ALONE;COST" "SOURCES;DEPENDS" ${ARGN})
+  if(NOT arg_COST)
+    set(arg_COST 1)
+  endif()
   add_executable(gainlens_test_${name} ${arg_SOURCES})
   if(arg_UNITY)
     set_target_properties(gainlens_test_${name} PROPERTIES UNITY_BUILD ${GAINLENS_UNITY} UNITY_BUILD_BATCH_SIZE 4)
@@ -100,7 +104,7 @@ function(gainlens_test name)
   set(file ${CMAKE_CURRENT_BINARY_DIR}/gainlens_test_${name}_suites.cmake)
   file(GENERATE OUTPUT ${file} CONTENT "set(program \"$<TARGET_FILE:gainlens_test_${name}>\")
 set(prefix ${name})
-set(properties TIMEOUT 600 ENVIRONMENT OMP_NUM_THREADS=1)  # tests run in parallel, one core each
+set(properties COST ${arg_COST} TIMEOUT 600 ENVIRONMENT OMP_NUM_THREADS=1)  # tests run in parallel, one core each
 include(${PROJECT_SOURCE_DIR}/cmake/GainlensSuites.cmake)
 ")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${file})

@@ -13,8 +13,8 @@ struct ProgramResult {
 };
 
 /// Runs the built gainlens program (GAINLENS_PROGRAM) with these arguments and waits for it. From the second run of a
-/// test program on, gainlens-compute is loaded only once if the target defines GAINLENS_MANY_RUNS (served_main.h). Calls
-/// of several threads must not overlap.
+/// test program on, gainlens-compute is loaded only once if the target defines GAINLENS_MANY_RUNS (served_main.h).
+/// Calls of several threads must not overlap.
 ProgramResult run_gainlens(const std::vector<std::string>& arguments);
 
 /// Starts the program without waiting, with its output to /dev/null; returns its process id.
