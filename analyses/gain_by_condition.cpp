@@ -12,6 +12,11 @@ std::vector<GainByCondition> gains_by_condition(std::vector<ConditionGain> gains
   std::vector<ArmComparison> comparisons;
   for (ConditionGain& gain : gains) {
     CHECK(std::isfinite(gain.condition), "{}: is no condition; give a finite number", gain.condition);
+    const ArmComparison &first = gains.front().comparison, &other = gain.comparison;
+    CHECK(other.backbone == first.backbone,
+          "condition {}: its models are {}, and those of condition {} {}; conditions "
+          "have to differ in their data alone",
+          gain.condition, printable(other.backbone, 60), gains.front().condition, printable(first.backbone, 60));
     gain.decisions.clear();
     comparisons.push_back(gain.comparison);
   }

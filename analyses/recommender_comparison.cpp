@@ -80,6 +80,11 @@ const double* paper_stratum(const ArmComparison& comparison, StratumKind kind, s
   return find_paper_stratum(comparison.backbone, comparison.paper.data_set, kind, stratum, metric.name());
 }
 
+std::string backbones_of(const ArmPair& pair) {
+  const std::string candidate = pair.candidate.run->backbone(), baseline = pair.baseline.run->backbone();
+  return candidate == baseline ? candidate : fmt::format("{} against {}", candidate, baseline);
+}
+
 PaperMatch paper_match_of(const runfile::RecommendRun& run, std::string_view name) {
   return paper_match(name, std::ssize(run.units), std::ssize(run.item_train_count),
                      run.request.at("data").at("interactions").get<std::int64_t>());
@@ -98,7 +103,7 @@ ArmComparison compare_arms(const ArmPair& pair, const RecommenderOptions& option
     gains.push_back(gain_of(metric, metrics.back(), users, options));
   }
   return {.data_set = run.data_name(),
-          .backbone = pair.candidate.run->backbone(),
+          .backbone = backbones_of(pair),
           .split = run.split(),
           .baseline = pair.baseline.label,
           .candidate = pair.candidate.label,

@@ -44,7 +44,7 @@ struct StratifiedGains : StratifiedUsers {
 
 /// Everything that is computed of two arms.
 struct ArmComparison {
-  std::string data_set, backbone, split;    ///< data_set: name of the data file
+  std::string data_set, backbone, split;    ///< data_set: name of the data file; backbone: see backbones_of()
   std::string baseline, candidate;          ///< labels
   std::string baseline_arm, candidate_arm;  ///< names of the arms in their runs
   std::vector<std::uint64_t> baseline_seeds, candidate_seeds;
@@ -61,6 +61,9 @@ struct ArmComparison {
   /// The same with the first digits of the split, for reports on two splits of one data file.
   std::string title_with_split() const;
 };
+
+/// "sasrec"; of arms with two backbones "bert4rec against sasrec", of which the paper prints nothing.
+std::string backbones_of(const ArmPair& pair);
 
 /// The paper's data set of a run: see paper_match().
 PaperMatch paper_match_of(const runfile::RecommendRun& run, std::string_view name);

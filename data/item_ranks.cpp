@@ -5,6 +5,7 @@
 #include "core/nearest.h"
 #include "core/plain_text.h"
 #include "core/ranking_metrics.h"
+#include "core/spreadsheet_text.h"
 #include "data/delimited.h"
 #include "data/run_users.h"
 #include "data/time_text.h"
@@ -25,11 +26,6 @@ namespace {
 
 constexpr std::uint64_t largest_ranks_file = std::uint64_t{4} << 30;
 constexpr float no_rank = 0;
-
-/// The name without the apostrophe that gainlens and others write in front of what a spreadsheet takes for a formula.
-std::string_view unprotected(std::string_view name) {
-  return name.starts_with('\'') ? name.substr(1) : name;
-}
 
 class RanksReader {
  public:
@@ -103,8 +99,9 @@ class RanksReader {
 
   std::int64_t user_of(const DataLine& line) const {
     const std::string& name = fields_[user_];
-    auto found = users_.find(name);
-    if (found == users_.end()) found = users_.find(unprotected(name));
+    // Other programs put no apostrophe in front of a name.
+    auto found = users_.find(without_formula_mark(name));
+    if (found == users_.end()) found = users_.find(name);
     CHECK(found != users_.end(), "{}: line {}: user '{}' is not among the {} of the data", where_, line.number,
           printable(name, 40), counted(split_.users(), "user"));
     return found->second;
@@ -114,7 +111,7 @@ class RanksReader {
     const std::string& given = fields_[target_];
     const std::string& target = split_.interactions().items[static_cast<std::size_t>(split_.target(user, held_out_))];
     CHECK(
-        given == target || unprotected(given) == target,
+        without_formula_mark(given) == target || given == target,
         "{}: line {}: user '{}' has the target '{}', and the {} item of the data is '{}'; ranks and data have to have "
         "the same split",
         where_, line.number, printable(fields_[user_], 40), printable(given, 40),

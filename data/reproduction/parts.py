@@ -13,6 +13,8 @@ class Part:
     hours: str  # on one core
     note: str = ""
     paper: tuple = ()  # what the paper prints, row by row, where the command does not
+    backbone: str = ""  # of the run that is compared; "": not known by the command's output
+    data: str = ""  # its data set, as STATISTICS names it
 
 
 # Files of the data sets that docs/test-data.md names; the others are public and have to be brought.
@@ -24,6 +26,9 @@ FILES = {
     "Games": "amazon/Video_Games.txt.gz",
     "ML-1M": "ml-1m/ratings.dat",
 }
+# Users and items of the splits.
+SIZES = {"Instruments": (1429, 900), "Beauty": (22363, 12101), "Sports": (35598, 18357), "Toys": (19412, 11924),
+         "Games": (24303, 10672), "ML-1M": (6040, 3416)}
 # Of 20 seeds of plain and bft: measured on Instruments, Beauty and Sports, for the others in proportion to their
 # positions and items.
 HOURS = {"Instruments": 0.3, "Beauty": 7.5, "Sports": 28, "Toys": 7, "Games": 10, "ML-1M": 17}
@@ -48,7 +53,7 @@ def _main_tables():
                 id=name, place=place, title=f"{title} on {data}", reader="compare",
                 commands=(_train(backbone, data, name, "--arm plain,bft --seeds 20"),
                           f"gainlens compare {{runs}}/{name}:plain {{runs}}/{name}:bft --json"),
-                hours=f"{HOURS[data]:g}",
+                hours=f"{HOURS[data]:g}", backbone=backbone, data=data,
             )
 
 
@@ -80,7 +85,7 @@ def _strata(id, place, title, data, kind, edges):
         id=id, place=place, title=title, reader=f"strata:{kind}",
         commands=(_train("sasrec", data, f"sasrec-{data.lower()}", "--arm plain,bft --seeds 20"),
                   f"gainlens compare {run}:plain {run}:bft --edges {edges} --json"),
-        hours="the run of Table 2",
+        hours="the run of Table 2", backbone="sasrec", data=data,
     )
 
 
@@ -117,20 +122,20 @@ PARTS = (
     Part("sensitivity-instruments", "Figures 5 and 6", "Seven knobs on Instruments (the paper: Beauty, 10 seeds)",
          "sensitivity",
          (_train("sasrec", "Instruments", "sensitivity-instruments", "--arm bft --seeds 10 --grid paper"),
-          "gainlens sensitivity {runs}/sensitivity-instruments --json"), "2"),
+          "gainlens sensitivity {runs}/sensitivity-instruments --json"), "2", backbone="sasrec", data="Instruments"),
     Part("beauty-tuned", "Table 7", "SASRec on Beauty, tuned", "compare",
          (_train("sasrec", "Beauty", "beauty-tuned", "--preset beauty-tuned --arm plain,bft --seeds 20"),
           "gainlens compare {runs}/beauty-tuned:plain {runs}/beauty-tuned:bft --paper none --json"), "11",
-         paper=BEAUTY_TUNED),
+         paper=BEAUTY_TUNED, backbone="sasrec", data="Beauty"),
     *(_strata(f"cold-users-{data.lower()}", "Table 8", f"Gains by a user's activity, {data}", data, "user_activity",
               "quintiles") for data in ("Sports", "ML-1M")),
     *(Part(f"hstu-ffn-{data.lower()}", "Table 9", f"HSTU with the filter against HSTU with an MLP alone, {data}",
            "compare",
            (_train("hstu", data, f"hstu-{data.lower()}", "--arm ffn,bft --seeds 20"),
             f"gainlens compare {{runs}}/hstu-{data.lower()}:ffn {{runs}}/hstu-{data.lower()}:bft --paper none --json"),
-           f"{HOURS[data]:g}", paper=FFN[data]) for data in FILES),
+           f"{HOURS[data]:g}", paper=FFN[data], backbone="hstu", data=data) for data in FILES),
     Part("k-by-frequency-sports", "Figure 7", "K and lambda by item frequency, SASRec on Sports", "frequency",
          (_train("sasrec", "Sports", "sasrec-sports", "--arm bft --seeds 20"),
           "gainlens k-by-frequency {runs}/sasrec-sports --data {data}/" + FILES["Sports"] +
-          " --placebo step-0 --json"), "14, or the run of Table 2"),
+          " --placebo step-0 --json"), "14, or the run of Table 2", data="Sports"),
 )

@@ -2,8 +2,25 @@
 
 import math
 
+from parts import SIZES
+
 METRICS = {"hr@10": "HR@10", "ndcg@10": "NDCG@10", "mrr": "MRR"}
 NOTHING = "–"
+
+
+class OtherRun(Exception):
+    """The run is not that of the part's command."""
+
+
+def check(part, json):
+    """@throws OtherRun if the run that was read has another backbone or other data than the part's command"""
+    if "comparisons" in json and len(json["comparisons"]) != 1:
+        raise OtherRun(f"{part.id}: the run has {len(json['comparisons'])} comparisons in place of one")
+    of = (json.get("comparisons") or json.get("arms") or [json])[0]
+    for name, wanted in (("backbone", part.backbone), ("users", SIZES.get(part.data, (None, None))[0]),
+                         ("items", SIZES.get(part.data, (None, None))[1])):
+        if wanted and name in of and of[name] != wanted:
+            raise OtherRun(f"{part.id}: the run has the {name} {of[name]}, and the part is of {wanted}")
 
 
 def number(value, digits=4):

@@ -103,21 +103,57 @@ def read(part, folders):
     else:
         call(words, sys.stderr)
         text = pathlib.Path(words[words.index("--out") + 1], "summary.json").read_text()
-    rows, size = readers.read(part.reader, json.loads(text))
+    figures = json.loads(text)
+    readers.check(part, figures)
+    rows, size = readers.read(part.reader, figures)
     if part.paper:
         rows = [(what, paper, here) for (what, _, here), paper in zip(rows, part.paper, strict=True)]
     source = source_of(part, folders)
     return {"size": size, "rows": rows, "file": source.name, "sha256": hashlib.sha256(source.read_bytes()).hexdigest()}
 
 
+def known_results(file):
+    """What was recorded before."""
+    try:
+        results = json.loads(file.read_text())
+        shaped = all({"size", "rows", "file", "sha256"} <= set(result) for result in results.values())
+    except (OSError, ValueError, AttributeError, TypeError) as fault:
+        raise Refused(f"{file}: cannot be read as results: {fault}") from fault
+    if not shaped:
+        raise Refused(f"{file}: holds an entry without its figures; delete the entry, and record its run again")
+    unknown = set(results) - {part.id for part in PARTS}
+    if unknown:
+        raise Refused(f"{file}: holds {', '.join(sorted(unknown))}, which is no part; delete the entry")
+    return results
+
+
+def write(file, text):
+    """Whole or not at all."""
+    new = file.with_name(file.name + ".new")
+    try:
+        new.write_text(text)
+        new.replace(file)
+    except OSError as fault:
+        raise Refused(f"{file}: cannot be written: {fault.strerror}") from fault
+
+
+def check_page(file):
+    """A page is replaced only if this script has written it."""
+    if file.exists() and not file.read_text(errors="replace").startswith(INTRODUCTION[:20]):
+        raise Refused(f"{file}: exists, and is no page of this script")
+    if not file.parent.is_dir():
+        raise Refused(f"{file.parent}: no such folder")
+
+
 def record(parts, folders):
+    check_page(folders["page"])
     file = folders["results"]
-    results = json.loads(file.read_text()) if file.exists() else {}
+    results = known_results(file) if file.exists() else {}
     for part in parts:
         results[part.id] = read(part, folders)
-    ordered = {part.id: results[part.id] for part in PARTS if part.id in results}
-    file.write_text(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n")
-    folders["page"].write_text(page(ordered))
+        results = {known.id: results[known.id] for known in PARTS if known.id in results}
+        write(file, json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+    write(folders["page"], page(results))
 
 
 def cell(text):
@@ -179,14 +215,17 @@ def main():
             print(f"{part.id:28} {part.place:24} {part.hours or '-':24} {state}")
         return
     if given.action == "page":
-        text = page(json.loads(folders["results"].read_text()))
-        if given.check and folders["page"].read_text() != text:
+        check_page(folders["page"])
+        text = page(known_results(folders["results"]))
+        if given.check and (not folders["page"].exists() or folders["page"].read_text() != text):
             raise SystemExit(f"gainlens: error: {given.page} is not what scripts/reproduce page writes")
         if not given.check:
-            folders["page"].write_text(text)
+            write(folders["page"], text)
         return
     if given.parts == ["all"] and given.action == "record":
         parts = [part for part in PARTS if is_there(part, folders)]
+        if not parts:
+            raise Refused(f"{folders['runs']}: holds no run of a part; see: scripts/reproduce list")
     else:
         parts = chosen(given.parts)
     if given.action == "run":
@@ -202,6 +241,6 @@ def main():
 if __name__ == "__main__":
     try:
         main()
-    except Refused as refused:
+    except (Refused, readers.OtherRun) as refused:
         print(f"gainlens: error: {refused}", file=sys.stderr)
         sys.exit(2)

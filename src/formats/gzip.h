@@ -8,7 +8,8 @@
 namespace gainlens::formats {
 
 /// A file that is read once, from start to end, and unpacked if it starts with gzip's magic bytes. Several gzip members
-/// in a row are joined. Takes memory for its buffers only, whatever the size of the content.
+/// in a row are joined; behind the last one zeros may stand, and nothing else. Takes memory for its buffers only,
+/// whatever the size of the content.
 class UnpackedFile {
  public:
   enum class Accepts {
@@ -31,7 +32,7 @@ class UnpackedFile {
   const std::string& where() const { return where_; }
 
  private:
-  struct Stream;
+  class Stream;
   std::unique_ptr<Stream> stream_;
   std::string where_;
   std::uint64_t position_ = 0;

@@ -77,6 +77,12 @@ TEST(GainByCondition, WhatCannotBeOneCurveIsRefused) {
                 gains_by_condition({gain_at(1), other});
               }),
               HasSubstr("bft is compared with gate, and with plain under another condition"));
+  EXPECT_THAT(refusal_of([] {
+                ConditionGain other = gain_at(2, 1);
+                other.comparison.backbone = "bert4rec";
+                gains_by_condition({gain_at(1), other});
+              }),
+              HasSubstr("condition 2: its models are bert4rec, and those of condition 1 sasrec"));
 }
 
 }  // namespace

@@ -88,6 +88,17 @@ TEST(RecommenderComparison, StrataCarryWhatThePaperPrints) {
   EXPECT_EQ(rarest()["paper_relative_difference"], 0.145);  // bft.tex, Table cold-item
 }
 
+TEST(RecommenderComparison, ArmsOfTwoBackbonesAreNamedAndHaveNoNumbersOfThePaper) {
+  runfile::RecommendRun sasrec = four_users(), other = four_users();
+  other.request["backbone"] = "bert4rec";
+  ArmPair pair = pair_of(sasrec);
+  pair.candidate.run = pair_of(other).candidate.run;
+  ArmComparison comparison = compare_arms(pair, few_resamples());
+  EXPECT_EQ(comparison.title(), "bft against plain on made (bert4rec against sasrec)");
+  comparison.paper = {"Sports", false};
+  EXPECT_EQ(paper_gain(comparison, {RankingMetric::Kind::gain, 10}), nullptr);
+}
+
 TEST(RecommenderComparison, OneStratumHasNoGains) {
   runfile::RecommendRun run = four_users();
   run.training_length = {2, 2, 2, 2};

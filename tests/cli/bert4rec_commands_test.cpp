@@ -91,6 +91,15 @@ TEST_F(Bert4RecCommands, ARunGoesThroughEveryCommand) {
     const ProgramResult result = run_gainlens(command);
     EXPECT_EQ(result.exit_code, 0) << command.front() << ": " << result.error;
   }
+
+  // Beside a run of another backbone.
+  const std::string sasrec = run_ + "-sasrec";
+  const ProgramResult other =
+      run_gainlens(tiny_training(data_, sasrec, 2, {"--arm", "bft", "--warm-up", "1", "--seeds", "2", "--quiet"}));
+  ASSERT_EQ(other.exit_code, 0) << other.error;
+  expect_refusal_line(run_gainlens({"k-by-frequency", run_, "--data", data_, "--placebo", sasrec}),
+                      "has the backbone sasrec, and the model bert4rec");
+  EXPECT_THAT(run_gainlens({"compare", run_ + ":plain", sasrec + ":bft"}).out, HasSubstr("(sasrec against bert4rec)"));
 }
 
 TEST_F(Bert4RecCommands, GridsAndOtherBackbones) {

@@ -5,6 +5,7 @@
 #include "support/text_file.h"
 #include "support/tiny_training.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -74,6 +75,10 @@ TEST_F(GivenRanks, AreThoseOfTheModelThatWroteThem) {
   EXPECT_EQ(other.at("candidate"), "theirs");
   EXPECT_EQ(one.at("metrics"), other.at("metrics"));
   EXPECT_EQ(one.at("strata"), other.at("strata"));
+  // Deviations over seeds are shown of a file too.
+  const std::string words = call({"compare", theirs, run_ + ":markov"}).out;
+  const double deviation = one.at("metrics").at("mrr").at("seeds").at("candidate").at("standard_deviation");
+  EXPECT_THAT(words, HasSubstr(fmt::format("({:.4f})", deviation)));
   const std::string again = write_file(folder_.path() / "again.csv", all);
   EXPECT_THAT(call({"compare", theirs, again}).out, HasSubstr("again against theirs on ring"));
   EXPECT_EQ(call({"compare", theirs, again, "--out", folder_.path() / "page"}).exit_code, 0);

@@ -18,7 +18,8 @@ def reproduce(*words):
 def refused(*words):
     answer = reproduce(*words)
     assert answer.returncode == 2, answer
-    (line,) = answer.stderr.splitlines()
+    *called, line = answer.stderr.splitlines()
+    assert all(other.startswith("+ ") for other in called), answer.stderr
     return line
 
 
@@ -42,9 +43,9 @@ def main():
         data = folder / "amazon/Musical_Instruments_5.json.gz"
         data.parent.mkdir()
         with gzip.open(data, "wt") as out:
-            for user in range(40):
+            for user in range(1429):
                 for step in range(6):
-                    out.write(json.dumps({"reviewerID": f"u{user}", "asin": f"i{(user + step) % 15}",
+                    out.write(json.dumps({"reviewerID": f"u{user}", "asin": f"i{(7 * user + step * step) % 900}",
                                           "unixReviewTime": step}) + "\n")
         subprocess.run([PROGRAM, "train", "recommend", "--quiet", "--data", data, "--arm", "plain,bft", "--seeds", "2",
                         "--epochs", "2", "--threads", "1", "--out", folder / "runs/sasrec-instruments"], check=True,
@@ -61,12 +62,26 @@ def main():
         what, _, here = results["sasrec-instruments"]["rows"][2]
         assert what == "MRR" and f"→ {mean:.4f}:".replace("0.", ".", 1) in here, here
         assert results["sasrec-instruments"]["size"] == "2 seeds"
-        assert ["interactions", "~10.3K", "240"] in results["data-instruments"]["rows"]
+        assert ["interactions", "~10.3K", "8,574"] in results["data-instruments"]["rows"]
         page = (folder / "page.md").read_text()
         assert "| MRR | – |" in page and "## data-instruments" in page, page
         assert reproduce("page", "--check", *files).returncode == 0
         (folder / "page.md").write_text(page + "by hand\n")
         assert reproduce("page", "--check", *files).returncode == 1
+
+        # Another run in the place of the part's is refused, and what was recorded stays.
+        known = (folder / "r.json").read_text()
+        (folder / "runs/bert4rec-instruments").symlink_to(folder / "runs/sasrec-instruments")
+        assert "the backbone sasrec, and the part is of bert4rec" in refused("record", "bert4rec-instruments", *files)
+        (folder / "page.md").write_text("my notes\n")
+        assert "is no page of this script" in refused("record", "all", *files)
+        assert (folder / "page.md").read_text() == "my notes\n" and (folder / "r.json").read_text() == known
+        (folder / "page.md").unlink()
+        for broken in ("{bad", "[]", '{"sasrec-instruments": {}}', '{"table-1": {}}'):
+            (folder / "r.json").write_text(broken)
+            assert "r.json" in refused("page", *files)
+        assert "no such folder" in refused("page", *files[:-1], folder / "none/page.md")
+        assert "holds no run" in refused("record", "all", *files, "--runs", folder / "empty", "--data", folder / "empty")
 
 
 main()

@@ -40,13 +40,20 @@ TEST_F(ItemRanksTest, LinesMayStandInAnyOrder) {
   const ItemRanks one = read("rank,note,target,user\n2,,1,c\n1,x,3,a\n3.5,,2,=b\n");
   EXPECT_THAT(one.seeds, ElementsAre(0u));
   EXPECT_THAT(one.ranks, ElementsAre(ElementsAre(1, 3.5, 2)));
-  const ItemRanks two = read("user,target,rank,seed\na,3,1,7\na,3,2,5\n'=b,2,4,5\n\"=b\",2,1,7\nc,1,3,5\nc,'1,1,7\n");
+  const ItemRanks two = read("user,target,rank,seed\na,3,1,7\na,3,2,5\n'=b,2,4,5\n\"=b\",2,1,7\nc,1,3,5\nc,1,1,7\n");
   EXPECT_THAT(two.seeds, ElementsAre(5u, 7u));
   EXPECT_THAT(two.ranks, ElementsAre(ElementsAre(2, 4, 3), ElementsAre(1, 1, 1)));
   EXPECT_THAT(read("user\ttarget\trank\na\t2\t1\n=b\t3\t1\nc\t3\t2\n", HeldOut::validation, "theirs.tsv").ranks,
               ElementsAre(ElementsAre(1, 1, 2)));
   EXPECT_THAT(read(testing::gzipped("user,target,rank\na,3,1\n=b,2,1\nc,1,1\n"), HeldOut::test, "theirs.csv.gz").seeds,
               ElementsAre(0u));
+}
+
+TEST_F(ItemRanksTest, NamesThatBeginWithApostrophesComeBackAsTheyWereWritten) {
+  const auto data = testing::write_file(folder_.path() / "more", "=b 1 2 3\n'=b 3 1 2\n'c 2 3 1\n");
+  split_ = LeaveOneOut(read_interactions(data));
+  EXPECT_THAT(read("user,target,rank\n'=b,3,1\n''=b,2,2\n'c,1,3\n").ranks, ElementsAre(ElementsAre(1, 2, 3)));
+  EXPECT_THAT(refusal("user,target,rank\n''c,1,1\n"), StartsWith("line 2: user '''c' is not among the 3 users"));
 }
 
 TEST_F(ItemRanksTest, WhatDoesNotFitTheSplitIsNamed) {

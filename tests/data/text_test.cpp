@@ -62,6 +62,19 @@ TEST_F(Text, CorruptGzipIsRefused) {
   expect_refused(packed, "broken or truncated");
 }
 
+TEST_F(Text, OnlyZerosAndOtherMembersStandBehindAMember) {
+  const std::string one = gzipped("one "), two = gzipped("two");
+  EXPECT_EQ(read_text(file(one + two)), "one two");
+  EXPECT_EQ(read_text(file(one + std::string(700, '\0'))), "one ");
+  expect_refused(one + "plain text", "what stands behind a gzip member is no other member");
+  expect_refused(one + std::string(3, '\0') + two, "what stands behind a gzip member is no other member");
+  expect_refused(one + two.substr(0, 1), "broken or truncated");
+  std::string damaged = two;
+  damaged[0] = 'x';
+  expect_refused(one + damaged, "what stands behind a gzip member is no other member");
+  EXPECT_EQ(read_text(file("\x1F")), "\x1F");  // too short for gzip's magic bytes
+}
+
 TEST_F(Text, InvalidUtf8IsNamedByItsByte) {
   expect_refused("ab\xFF", "not UTF-8 at byte 2");
   expect_refused("abc\xC3", "not UTF-8 at byte 3");        // cut off
