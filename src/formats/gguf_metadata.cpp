@@ -1,7 +1,7 @@
 #include "core/check.h"
 #include "core/nearest.h"
 #include "core/utf8.h"
-#include "formats/gguf_cursor.h"
+#include "formats/byte_cursor.h"
 #include "formats/gguf_file.h"
 #include "formats/mapped_file.h"
 

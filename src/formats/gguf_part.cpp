@@ -4,7 +4,7 @@
 #include "core/checked.h"
 #include "core/utf8.h"
 #include "formats/ggml_types.h"
-#include "formats/gguf_cursor.h"
+#include "formats/byte_cursor.h"
 #include "formats/mapped_file.h"
 #include "formats/safetensors.h"
 
@@ -60,7 +60,7 @@ std::size_t bytes_of(GgufKind kind) {
   throw_internal_error(__FILE__, __LINE__, "a kind of value that read_kind lets through");
 }
 
-GgufKind read_kind(GgufCursor& cursor, const char* what) {
+GgufKind read_kind(ByteCursor& cursor, const char* what) {
   const std::size_t begin = cursor.offset();
   const auto number = cursor.number<std::uint32_t>(what);
   CHECK(number <= static_cast<std::uint32_t>(GgufKind::f64), "{}: {} of {}; must be between 0 and 12", cursor.at(begin),
@@ -68,13 +68,13 @@ GgufKind read_kind(GgufCursor& cursor, const char* what) {
   return static_cast<GgufKind>(number);
 }
 
-void check_booleans(const GgufCursor& cursor, std::span<const std::byte> bytes, std::size_t begin) {
+void check_booleans(const ByteCursor& cursor, std::span<const std::byte> bytes, std::size_t begin) {
   const auto wrong = std::find_if(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte{1}; });
   CHECK(wrong == bytes.end(), "{}: a boolean of {}; must be 0 or 1",
         cursor.at(begin + static_cast<std::size_t>(wrong - bytes.begin())), std::to_integer<int>(*wrong));
 }
 
-GgufValue read_array(GgufCursor& cursor) {
+GgufValue read_array(ByteCursor& cursor) {
   const std::size_t kind_begin = cursor.offset();
   GgufValue value{GgufKind::array, read_kind(cursor, "a kind of elements")};
   CHECK(value.element != GgufKind::array, "{}: an array of arrays; only arrays of plain values and texts are read",
@@ -88,13 +88,13 @@ GgufValue read_array(GgufCursor& cursor) {
     if (value.element == GgufKind::boolean) check_booleans(cursor, value.bytes, begin);
     return value;
   }
-  GgufCursor ahead = cursor;  // to find where the texts end
+  ByteCursor ahead = cursor;  // to find where the texts end
   for (std::uint64_t i = 0; i < value.count; ++i) ahead.text("a text");
   value.bytes = cursor.take(ahead.offset() - cursor.offset(), "texts");
   return value;
 }
 
-GgufValue read_value(GgufCursor& cursor) {
+GgufValue read_value(ByteCursor& cursor) {
   const GgufKind kind = read_kind(cursor, "a kind of value");
   if (kind == GgufKind::array) return read_array(cursor);
   GgufValue value{kind};
@@ -105,7 +105,7 @@ GgufValue read_value(GgufCursor& cursor) {
 }
 
 /// The name of a key or a tensor.
-std::string read_name(GgufCursor& cursor, const char* what, std::size_t max_bytes) {
+std::string read_name(ByteCursor& cursor, const char* what, std::size_t max_bytes) {
   cursor.set_subject("");
   const std::size_t begin = cursor.offset();
   const auto length = cursor.number<std::uint64_t>(what);
@@ -120,7 +120,7 @@ std::string read_name(GgufCursor& cursor, const char* what, std::size_t max_byte
   return name;
 }
 
-GgufMetadata::Values read_values(GgufCursor& cursor, std::uint64_t count) {
+GgufMetadata::Values read_values(ByteCursor& cursor, std::uint64_t count) {
   GgufMetadata::Values values;
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::size_t begin = cursor.offset();
@@ -142,7 +142,7 @@ struct Info {
   std::size_t place = 0;     // in the file, of the field that holds the offset
 };
 
-std::vector<std::int64_t> read_shape(GgufCursor& cursor) {
+std::vector<std::int64_t> read_shape(ByteCursor& cursor) {
   const std::size_t begin = cursor.offset();
   const auto rank = cursor.number<std::uint32_t>("a number of dimensions");
   CHECK(rank <= max_dimensions, "{}: {} dimensions; at most {} are allowed", cursor.at(begin), rank, max_dimensions);
@@ -156,7 +156,7 @@ std::vector<std::int64_t> read_shape(GgufCursor& cursor) {
   return shape;
 }
 
-Info read_info(GgufCursor& cursor, std::uint32_t alignment) {
+Info read_info(ByteCursor& cursor, std::uint32_t alignment) {
   const std::size_t begin = cursor.offset();
   Info info;
   info.entry.name = read_name(cursor, "a tensor name", max_name_bytes);
@@ -176,7 +176,7 @@ Info read_info(GgufCursor& cursor, std::uint32_t alignment) {
   return info;
 }
 
-std::vector<Info> read_infos(GgufCursor& cursor, std::uint64_t count, std::uint32_t alignment) {
+std::vector<Info> read_infos(ByteCursor& cursor, std::uint64_t count, std::uint32_t alignment) {
   std::vector<Info> infos;
   std::map<std::string_view, std::size_t> seen;
   infos.reserve(static_cast<std::size_t>(count));  // `seen` points to the names: they must not move
@@ -230,7 +230,7 @@ void place_tensors(std::vector<Info>& infos, std::span<const std::byte> file, st
 }
 
 /// Checks the first four bytes and the version.
-std::uint32_t read_version(GgufCursor& cursor) {
+std::uint32_t read_version(ByteCursor& cursor) {
   const std::string magic(as_text(cursor.take(4, "a magic number")));
   CHECK(magic == "GGUF", "{}: begins with '{}'; a GGUF file begins with 'GGUF'", cursor.at(0), printable(magic));
   const std::size_t begin = cursor.offset();
@@ -257,7 +257,7 @@ std::uint32_t alignment_of(const GgufMetadata& metadata) {
 GgufPart read_gguf_part(const std::filesystem::path& path) {
   const auto file = MappedFile::open(path);
   const std::string where = printable(path.string());
-  GgufCursor cursor(file->bytes(), where);
+  ByteCursor cursor(file->bytes(), where);
   GgufPart part;
   part.path = path;
   part.version = read_version(cursor);

@@ -14,7 +14,7 @@
 namespace gainlens::formats {
 
 static_assert(std::endian::native == std::endian::little,
-              "GGUF numbers are read as they lie in memory, and the files are little-endian");
+              "numbers of files are read as they lie in memory, and the files are little-endian");
 
 /// Reads a number from the first bytes of `bytes`, which may be unaligned.
 template <typename Number>
@@ -26,13 +26,13 @@ Number number_at(std::span<const std::byte> bytes) {
   return number;
 }
 
-/// Reads the header of a GGUF file from front to back. Refuses a field that reaches beyond the file; the message gives
-/// the byte where the field begins.
-class GgufCursor {
+/// Reads a file from front to back. Refuses a field that reaches beyond the file; the message gives the byte where the
+/// field begins.
+class ByteCursor {
  public:
   /// @param file   the whole file
   /// @param where  names it in messages
-  GgufCursor(std::span<const std::byte> file, std::string where) : file_(file), where_(std::move(where)) {}
+  ByteCursor(std::span<const std::byte> file, std::string where) : file_(file), where_(std::move(where)) {}
 
   std::size_t offset() const { return offset_; }
   std::size_t rest() const { return file_.size() - offset_; }
