@@ -4,6 +4,7 @@
 #include "core/random.h"
 #include "core/sha256.h"
 #include "data/delimited.h"
+#include "data/item_names.h"
 #include "data/raw_interactions.h"
 #include "data/repeats.h"
 #include "formats/gzip.h"
@@ -28,28 +29,6 @@ struct Kept {
   std::int64_t items = 0;
 };
 
-/// The number that a name is; nothing if it is not written as a whole number below 2^31 without zeros in front.
-std::optional<std::int32_t> as_number(std::string_view name) {
-  std::int32_t value = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), value);
-  const bool whole = error == std::errc() && end == name.data() + name.size() && value >= 0;
-  if (!whole || (name.size() > 1 && name.front() == '0') || name.front() == '-') return std::nullopt;
-  return value;
-}
-
-/// Puts items into the order of their names: as numbers if all are numbers, else byte by byte.
-void sort_by_name(std::vector<std::uint32_t>& items, const Names& names) {
-  std::vector<std::int32_t> numbers(names.size());
-  const bool all_numbers = std::all_of(items.begin(), items.end(), [&](std::uint32_t item) {
-    const auto number = as_number(names[item]);
-    numbers[item] = number.value_or(0);
-    return number.has_value();
-  });
-  std::sort(items.begin(), items.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return all_numbers ? numbers[a] < numbers[b] : names[a] < names[b];
-  });
-}
-
 Kept choose(const RawInteractions& raw, const PlacesOfUsers& places, const InteractionOptions& options) {
   std::vector<std::int64_t> counts(raw.items.size());
   for (const auto& of_user : places) {
@@ -72,7 +51,7 @@ Kept choose(const RawInteractions& raw, const PlacesOfUsers& places, const Inter
   for (std::uint32_t item = 0; item < used.size(); ++item) {
     if (used[item]) items.push_back(item);
   }
-  sort_by_name(items, raw.items);
+  sort_by_name(items, [&](std::uint32_t item) -> const std::string& { return raw.items[item]; });
   for (const std::uint32_t item : items) kept.item[item] = static_cast<ItemId>(++kept.items);
   return kept;
 }

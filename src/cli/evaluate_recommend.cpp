@@ -30,7 +30,8 @@ namespace {
 struct EvaluateRecommendArguments {
   std::string checkpoint;
   std::string layout = "gainlens";
-  std::int64_t heads = 2;
+  std::optional<std::int64_t> heads;
+  std::string items;  // table of the ids that another program gave the items
   InteractionArguments data;
   bool keep_seen = false;
   bool validation = false;
@@ -206,7 +207,8 @@ void check_source(const CLI::App& command, const EvaluateRecommendArguments& arg
         "evaluate recommend: give {}: --checkpoint ranks with a model, --ranks reads ranks made elsewhere",
         arguments.ranks.empty() ? "--checkpoint or --ranks" : "one of --checkpoint and --ranks");
   if (arguments.ranks.empty()) return;
-  for (const char* option : {"--layout", "--heads", "--keep-seen", "--other-split", "--top-k", "--out", "--ranks-out"})
+  for (const char* option :
+       {"--layout", "--heads", "--items", "--keep-seen", "--other-split", "--top-k", "--out", "--ranks-out"})
     CHECK(command.count(option) == 0, "{}: is an option of --checkpoint; leave it out", option);
 }
 
@@ -234,7 +236,8 @@ void run(const EvaluateRecommendArguments& arguments, const GlobalOptions& globa
         "--top-k and --out belong together: give both or neither");
   check_files(arguments);
   refuse_run_for_checkpoint(arguments.checkpoint);
-  const auto checkpoint = recommend::open_recommender(arguments.checkpoint, arguments.layout, arguments.heads);
+  const auto checkpoint =
+      recommend::open_recommender(arguments.checkpoint, arguments.layout, {arguments.heads, arguments.items});
   const data::LeaveOneOut split(arguments.data.read());
   recommend::check_catalogue(checkpoint, split.interactions(), printable(arguments.data.path));
   const auto match = check_split(checkpoint, split, arguments);
@@ -282,12 +285,16 @@ void add_evaluate_recommend(CLI::App& evaluate, const GlobalOptions& global, Act
                       "In the place of --checkpoint: CSV file of ranks made elsewhere, with the columns user, target,\n"
                       "rank, and seed if there are several");
   command
-      ->add_option("--layout", arguments->layout,
-                   "gainlens: a folder that gainlens train recommend wrote; iclrec: a file with the names of S3-Rec")
+      ->add_option(
+          "--layout", arguments->layout,
+          "gainlens: a folder that gainlens train recommend wrote; recbole: SASRec of RecBole (.pth); pmixer:\n"
+          "SASRec.pytorch (.pth), with its args.txt beside it; iclrec: a file with the names of S3-Rec")
       ->capture_default_str();
-  command
-      ->add_option("--heads", arguments->heads, "Number of attention heads, for the layout iclrec, which has no config")
-      ->capture_default_str();
+  command->add_option("--heads", arguments->heads,
+                      "Number of attention heads, for the layout iclrec, which has no config (default: 2)");
+  command->add_option("--items", arguments->items,
+                      "CSV file with the columns item and id: which id another program gave each item. Needed for the\n"
+                      "layout recbole");
   add_interaction_options(*command, arguments->data);
   command->add_flag("--keep-seen", arguments->keep_seen, "Items that the user has seen stay candidates");
   command->add_flag("--other-split", arguments->other_split,

@@ -5,6 +5,7 @@
 #include "core/knobs.h"
 #include "hooks/hooked_model.h"
 #include "recommend/arm.h"
+#include "recommend/foreign_options.h"
 #include "recommend/history_view.h"
 #include "recommend/packed_sequences.h"
 #include "recommend/weight_slot.h"
@@ -122,11 +123,16 @@ struct ModelNumbers {
   double of_position = 0;  ///< for the backward pass of one position of a batch
 };
 
+/// A model of another program.
+struct ForeignModel {
+  std::unique_ptr<Backbone> model;
+  std::vector<std::string> items;  ///< [id - 1] names; empty: they are named by their ids
+};
+
 /// A way in which another program stores models of a backbone.
 struct ForeignLayout {
   std::string_view name;  ///< of --layout
-  /// @param heads  number of attention heads, which such files do not tell
-  std::unique_ptr<Backbone> (*open)(const std::filesystem::path& path, std::int64_t heads);
+  ForeignModel (*open)(const std::filesystem::path& path, const ForeignOptions& options);
 };
 
 /// A kind of model that can be trained: all that training, ranking, checkpoints and commands know of it.

@@ -20,9 +20,14 @@ struct HistoryView {
   /// are asked for. 0: there is none, and each position of a training history is asked for the item that follows.
   std::int64_t mask = 0;
   double mask_probability = 0;  ///< of each item of a training history, if there is a mask
+  /// A shorter history that is ranked gets padding in front, up to this number of positions: id 0 at place 0. 0: none
+  std::int64_t padded_to = 0;
 
   /// How many interactions it sees of a history of `length` whose next item is asked for.
-  std::int64_t seen(std::int64_t length) const { return std::min(length, mask == 0 ? positions : positions - 1); }
+  std::int64_t seen(std::int64_t length) const {
+    if (padded_to != 0) return std::min(length, padded_to);
+    return std::min(length, mask == 0 ? positions : positions - 1);
+  }
 };
 
 }  // namespace gainlens::recommend

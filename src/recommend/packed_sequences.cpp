@@ -14,6 +14,8 @@ at::Tensor PackedSequences::last_rows() const {
 
 PackedSequences pack(std::span<const data::History> histories, const HistoryView& view, at::Device device) {
   ASSERT(view.mask == 0 || !view.times, "a mask has no time");
+  ASSERT(view.padded_to == 0 || (view.mask == 0 && !view.times && view.alignment == Alignment::end),
+         "padding in front is for histories of items alone that end at the last position");
   PackedSequences packed;
   packed.begin.push_back(0);
   std::vector<std::int64_t> items, places;
@@ -24,6 +26,9 @@ PackedSequences pack(std::span<const data::History> histories, const HistoryView
     const std::int64_t first = view.alignment == Alignment::end ? view.positions - positions : 0;
     CHECK(!view.times || std::ssize(history.times) == all,
           "histories: the data set has no times, and the model needs them");
+    const std::int64_t padding = std::max<std::int64_t>(view.padded_to - length, 0);
+    items.insert(items.end(), static_cast<std::size_t>(padding), 0);
+    places.insert(places.end(), static_cast<std::size_t>(padding), 0);
     for (std::int64_t i = 0; i < length; ++i) {
       const auto source = static_cast<std::size_t>(all - length + i);
       items.push_back(history.items[source]);
@@ -34,7 +39,7 @@ PackedSequences pack(std::span<const data::History> histories, const HistoryView
       items.push_back(view.mask);
       places.push_back(first + length);
     }
-    packed.begin.push_back(packed.begin.back() + positions);
+    packed.begin.push_back(packed.begin.back() + padding + positions);
   }
   packed.items = at::tensor(items, at::kLong).to(device);
   packed.places = at::tensor(places, at::kLong).to(device);

@@ -14,7 +14,7 @@ namespace gainlens::recommend {
 
 /// Histories of several users one after another, without padding.
 struct PackedSequences {
-  at::Tensor items;             ///< int64 [position], ids from 1, or HistoryView::mask
+  at::Tensor items;             ///< int64 [position], ids from 1, or HistoryView::mask, or 0 where padding is seen
   at::Tensor places;            ///< int64 [position]: 0 to HistoryView::positions - 1
   at::Tensor times;             ///< float64 [position] in seconds; undefined if the view has no times
   kernels::PackedBounds begin;  ///< [sequence + 1]

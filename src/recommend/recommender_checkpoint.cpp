@@ -16,12 +16,22 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <vector>
 
 namespace gainlens::recommend {
 namespace {
 
 constexpr const char* weights_name = "model.safetensors";
+
+std::string checksum_of_names(std::span<const std::string> names) {
+  Sha256 hash;
+  for (const std::string& name : names) {
+    hash.update(name);
+    hash.update("\n");
+  }
+  return hash.hex();
+}
 
 OrderedJson to_json(const TrainedOn& data) {
   OrderedJson document = {{"item_names", data.item_names}};
@@ -63,14 +73,13 @@ std::vector<std::string> layout_names() {
   return names;
 }
 
-std::unique_ptr<Backbone> open_foreign(const std::filesystem::path& path, std::string_view name, std::int64_t heads) {
+ForeignModel open_foreign(const std::filesystem::path& path, std::string_view name, const ForeignOptions& options) {
   for (const BackboneKind& kind : backbones()) {
     for (const ForeignLayout& layout : kind.layouts) {
-      if (layout.name == name) return layout.open(path, heads);
+      if (layout.name == name) return layout.open(path, options);
     }
   }
   ASSERT(false, "no layout '{}'", name);
-  return nullptr;
 }
 
 /// The backbone that config.json names.
@@ -91,12 +100,7 @@ void check_layout(std::string_view name) {
 }
 
 std::string item_names_checksum(const data::Interactions& interactions) {
-  Sha256 hash;
-  for (std::size_t id = 1; id < interactions.items.size(); ++id) {
-    hash.update(interactions.items[id]);
-    hash.update("\n");
-  }
-  return hash.hex();
+  return checksum_of_names(std::span(interactions.items).subspan(1));
 }
 
 TrainedOn trained_on_split(const data::LeaveOneOut& split, const data::InteractionOptions& options) {
@@ -114,14 +118,19 @@ SplitMatch match_split(const RecommenderCheckpoint& checkpoint, const data::Leav
   return checkpoint.data.split == split.checksum() ? SplitMatch::same : SplitMatch::other;
 }
 
-RecommenderCheckpoint open_recommender(const std::filesystem::path& path, std::string_view layout, std::int64_t heads) {
+RecommenderCheckpoint open_recommender(const std::filesystem::path& path, std::string_view layout,
+                                       const ForeignOptions& options) {
   check_layout(layout);
   CHECK(std::filesystem::exists(path), "{}: no such file or folder", printable(path.string()));
   RecommenderCheckpoint checkpoint;
   if (layout != own_layout) {
-    checkpoint.model = open_foreign(path, layout, heads);
+    ForeignModel foreign = open_foreign(path, layout, options);
+    checkpoint.model = std::move(foreign.model);
+    if (!foreign.items.empty()) checkpoint.data.item_names = checksum_of_names(foreign.items);
     return checkpoint;
   }
+  CHECK(!options.heads && options.items.empty(), "--{}: a checkpoint of gainlens tells it; leave it out",
+        options.heads ? "heads" : "items");
   const std::filesystem::path config_file = path / "config.json", weights_file = path / weights_name;
   const std::string where = printable(config_file.string()), weights_where = printable(weights_file.string());
   const Json document = read_json_file(config_file);

@@ -43,13 +43,13 @@ std::string item_names_checksum(const data::Interactions& interactions);
 TrainedOn trained_on_split(const data::LeaveOneOut& split, const data::InteractionOptions& options);
 
 /// Opens a recommender of whatever backbone.
-/// @param path    the folder (own_layout), or the file or a folder with one (other layouts)
-/// @param heads   of layouts whose files do not tell it
+/// @param path     the folder (own_layout), or the file or a folder with one (other layouts)
+/// @param options  of other layouts than own_layout
 /// @throws InvalidArgument  missing or broken files; a backbone that this version does not know; files that have
 ///     changed since their training ended (prove_checkpoint); tensors that are missing, surplus or of the wrong shape;
 ///     NaN or infinity in a tensor
 RecommenderCheckpoint open_recommender(const std::filesystem::path& path, std::string_view layout = own_layout,
-                                       std::int64_t heads = 2);
+                                       const ForeignOptions& options = {});
 
 /// Refuses a data set whose items are not those of the checkpoint.
 /// @throws InvalidArgument  another number of items, other names

@@ -61,6 +61,18 @@ kernels::PackedBounds equal_bounds(std::int64_t batch, std::int64_t positions) {
   return bounds;
 }
 
+kernels::Activation activation_of(const SasRecConfig& config) {
+  switch (config.foreign.activation) {
+    case ForeignParts::Activation::gelu:
+      return kernels::Activation::gelu_erf;
+    case ForeignParts::Activation::relu:
+      return kernels::Activation::relu;
+    case ForeignParts::Activation::silu:
+      return kernels::Activation::silu;
+  }
+  ASSERT(false, "unknown activation");
+}
+
 bool is_pattern(const hooks::Site& site) {
   return site.name.ends_with(".attn.hook_pattern");
 }
@@ -110,8 +122,7 @@ LastStates SasRec::last_states(const PackedSequences& sequences) const {
 }
 
 at::Tensor SasRec::finished(const at::Tensor& hidden, const Pass& pass) const {
-  const at::Tensor last =
-      config_.norm == NormPlace::pre ? normed(hidden, weights_.final_norm, final_norm_site, pass) : hidden;
+  const at::Tensor last = config_.final_norm() ? normed(hidden, weights_.final_norm, final_norm_site, pass) : hidden;
   if (!config_.bidirectional) return last;
   const at::Tensor dense = models::activated(linear(last, weights_.head_dense), kernels::Activation::gelu_erf);
   return normed(dense, weights_.head_norm, head_norm_site, pass);
@@ -131,11 +142,17 @@ SasRec::Stream SasRec::first_stream(const at::Tensor& items, const at::Tensor& p
     hidden = models::norm(hidden, models::Norm::layer, config_.norm_epsilon, weights_.embedding_norm.weight, 0,
                           weights_.embedding_norm.bias);
   }
+  at::Tensor is_item;
+  if (config_.foreign.padding == ForeignParts::Padding::zeroed) {
+    is_item = items.gt(0).to(hidden.scalar_type()).unsqueeze(1);
+    hidden = hidden * is_item;
+  }
   const at::Tensor& strength = weights_.precision.strength;
   const double share = strength.defined() ? strength.item<double>() : 1;
   if (share == 0) bft::refuse_idle_interventions(filter_, pass.hooks, config_.layers);
   const at::Tensor precision = filter_.has_initial_precision() && share > 0 ? initial_precision(items) : at::Tensor();
   Stream stream{pass.dropped(hidden, 0, embedding_place), bft::first_state(filter_, precision, share, config_.width)};
+  stream.items = is_item;
   stream.filter.fused = true;
   stream.filter.stretch_sums = pass.stretch_sums;
   return stream;
@@ -162,21 +179,22 @@ void SasRec::block(std::int64_t layer, Stream& stream, const Pass& pass) const {
   const SasRecLayerWeights& weights = weights_.layers[static_cast<std::size_t>(layer)];
   const hooks::Site first_norm = hooks::block_site(layer, "ln1.hook_normalized"),
                     second_norm = hooks::block_site(layer, "ln2.hook_normalized");
-  const bool pre = config_.norm == NormPlace::pre;
+  const bool pre = config_.norm == NormPlace::pre, queries = config_.foreign.norm == ForeignParts::Norm::queries;
   const at::Tensor hidden = stream.hidden = pass.at(layer, "hook_resid_pre", stream.hidden);
-  const at::Tensor attended =
-      attention(layer, pre ? normed(hidden, weights.attention_norm, first_norm, pass) : hidden, stream, pass);
-  at::Tensor middle =
-      query_rows(hidden, pass.last_rows) + pass.at(layer, "hook_attn_out", pass.dropped(attended, layer, output_place));
+  const at::Tensor asking = config_.norm_before() ? normed(hidden, weights.attention_norm, first_norm, pass) : hidden;
+  const at::Tensor attended = attention(layer, asking, queries ? hidden : asking, stream, pass);
+  at::Tensor middle = query_rows(queries ? asking : hidden, pass.last_rows) +
+                      pass.at(layer, "hook_attn_out", pass.dropped(attended, layer, output_place));
   if (stream.filter.removed.defined()) middle = middle - stream.filter.removed;
-  if (!pre) middle = normed(middle, weights.attention_norm, first_norm, pass);
+  if (!config_.norm_before()) middle = normed(middle, weights.attention_norm, first_norm, pass);
   stream.hidden = middle = pass.at(layer, "hook_resid_mid", middle);
+  if (queries) middle = normed(middle, weights.mlp_norm, second_norm, pass);
 
   const at::Tensor before = pass.at(
       layer, "mlp.hook_pre", linear(pre ? normed(middle, weights.mlp_norm, second_norm, pass) : middle, weights.up));
   at::Tensor neurons, slopes;
   if (!needs_slopes(layer, stream, pass)) {
-    neurons = models::activated(before, kernels::Activation::gelu_erf);
+    neurons = models::activated(before, activation_of(config_));
   } else if (before.is_cpu() && before.scalar_type() == at::kFloat) {
     std::tie(neurons, slopes) = kernels::trained_activation_with_slope(before, kernels::Activation::gelu_erf);
   } else {
@@ -187,19 +205,21 @@ void SasRec::block(std::int64_t layer, Stream& stream, const Pass& pass) const {
   if (stream.filter.precision.defined() && layer + 1 < config_.layers) predict(layer, stream, slopes, pass);
   const at::Tensor fed = linear(pass.at(layer, "mlp.hook_post", neurons), weights.down);
   at::Tensor result = middle + pass.at(layer, "hook_mlp_out", pass.dropped(fed, layer, mlp_place));
-  if (!pre) result = normed(result, weights.mlp_norm, second_norm, pass);
+  if (!config_.norm_before()) result = normed(result, weights.mlp_norm, second_norm, pass);
+  if (stream.items.defined()) result = result * query_rows(stream.items, pass.last_rows);
   stream.hidden = pass.at(layer, "hook_resid_post", result);
 }
 
-at::Tensor SasRec::attention(std::int64_t layer, const at::Tensor& input, Stream& stream, const Pass& pass) const {
+at::Tensor SasRec::attention(std::int64_t layer, const at::Tensor& queries, const at::Tensor& keys, Stream& stream,
+                             const Pass& pass) const {
   const SasRecLayerWeights& weights = weights_.layers[static_cast<std::size_t>(layer)];
   std::vector<at::Tensor> rows;  // of queries, keys and values
-  const at::Tensor asking = query_rows(input, pass.last_rows);
-  if (pass.last_rows.defined()) {
-    rows = linears(input, {&weights.key, &weights.value});
+  const at::Tensor asking = query_rows(queries, pass.last_rows);
+  if (pass.last_rows.defined() || !queries.is_same(keys)) {
+    rows = linears(keys, {&weights.key, &weights.value});
     rows.insert(rows.begin(), linear(asking, weights.query));
   } else {
-    rows = linears(input, {&weights.query, &weights.key, &weights.value});
+    rows = linears(queries, {&weights.query, &weights.key, &weights.value});
   }
   const auto heads = [&](const at::Tensor& found, std::string_view site) {
     return pass.at(layer, site, found.view({found.size(0), config_.heads, config_.head_dim()}));
@@ -301,7 +321,7 @@ std::vector<hooks::SiteShape> sasrec_sites(const SasRecConfig& config) {
       sites.push_back({hooks::block_site(layer, rest), shape, on_request});
     };
     add("hook_resid_pre", stream);
-    if (config.norm == NormPlace::pre) add("ln1.hook_normalized", stream);
+    if (config.norm_before()) add("ln1.hook_normalized", stream);
     for (const char* rest : {"attn.hook_q", "attn.hook_k", "attn.hook_v"}) add(rest, heads);
     if (filter.has_gain()) add(bft::precision_site, stream);
     if (!filter.has_gain() || filter.gains_from_moments())
@@ -310,17 +330,17 @@ std::vector<hooks::SiteShape> sasrec_sites(const SasRecConfig& config) {
     if (filter.has_gain()) add(bft::observation_site, heads);
     if (filter.parts().factor != bft::AttentionFactor::one) add(bft::gain_site, heads);
     add("hook_attn_out", stream);
-    if (config.norm == NormPlace::post) add("ln1.hook_normalized", stream);
+    if (!config.norm_before()) add("ln1.hook_normalized", stream);
     add("hook_resid_mid", stream);
-    if (config.norm == NormPlace::pre) add("ln2.hook_normalized", stream);
+    if (config.norm_before()) add("ln2.hook_normalized", stream);
     add("mlp.hook_pre", neurons);
     if (filter.has_jacobian() && layer + 1 < config.layers) add(bft::stretch_site, stream);
     add("mlp.hook_post", neurons);
     add("hook_mlp_out", stream);
-    if (config.norm == NormPlace::post) add("ln2.hook_normalized", stream);
+    if (!config.norm_before()) add("ln2.hook_normalized", stream);
     add("hook_resid_post", stream);
   }
-  if (config.norm == NormPlace::pre) sites.push_back({final_norm_site, stream});
+  if (config.final_norm()) sites.push_back({final_norm_site, stream});
   if (config.bidirectional) sites.push_back({head_norm_site, stream});
   sites.push_back({hooks::logits_site(), {"batch", "position", number(config.ids())}, true});
   return sites;

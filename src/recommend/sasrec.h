@@ -87,7 +87,9 @@ class SasRec : public Backbone, public training::FilterHost {
   Stream run_layers(Stream stream, std::int64_t layers, const Pass& pass) const;
   void block(std::int64_t layer, Stream& stream, const Pass& pass) const;
   /// What is added to the stream, before dropout. Updates the precision of the stream.
-  at::Tensor attention(std::int64_t layer, const at::Tensor& input, Stream& stream, const Pass& pass) const;
+  /// @param queries, keys  what they are made of, [row, width]; values are made of `keys`
+  at::Tensor attention(std::int64_t layer, const at::Tensor& queries, const at::Tensor& keys, Stream& stream,
+                       const Pass& pass) const;
   /// factor e, [row, width].
   at::Tensor filtered_attention(std::int64_t layer, const at::Tensor& input, const hooks::Qkv& heads, Stream& stream,
                                 const Pass& pass) const;

@@ -1,6 +1,7 @@
 #include "recommend/sasrec_backbone.h"
 
 #include "core/counted.h"
+#include "recommend/foreign_sasrec.h"
 #include "recommend/sasrec.h"
 #include "recommend/sasrec_checkpoint.h"
 
@@ -35,9 +36,10 @@ std::unique_ptr<Backbone> open(const Json& document, const std::string& where, c
   return std::make_unique<SasRec>(config, stored_sasrec_weights(config, source));
 }
 
-std::unique_ptr<Backbone> open_iclrec(const std::filesystem::path& path, std::int64_t heads) {
-  StoredSasRec stored = load_iclrec(path, heads);
-  return std::make_unique<SasRec>(stored.config, std::move(stored.weights));
+template <auto load>
+ForeignModel open_foreign(const std::filesystem::path& path, const ForeignOptions& options) {
+  ForeignSasRec read = load(path, options);
+  return {std::make_unique<SasRec>(read.model.config, std::move(read.model.weights)), std::move(read.items)};
 }
 
 template <bool bidirectional>
@@ -73,7 +75,9 @@ BackboneKind backbone(const std::string& help) {
 
 BackboneKind sasrec_backbone() {
   BackboneKind kind = backbone<false>("SASRec, a causal transformer over the items of a user (Kang and McAuley, 2018)");
-  kind.layouts = {{"iclrec", open_iclrec}};
+  kind.layouts = {{"iclrec", open_foreign<load_iclrec>},
+                  {"recbole", open_foreign<load_recbole>},
+                  {"pmixer", open_foreign<load_pmixer>}};
   return kind;
 }
 
@@ -103,7 +107,9 @@ std::vector<ModelFact> SasRec::facts() const {
       {"width", fmt::format("{}; {} neurons in the MLP", config.width, config.inner_width), config.width},
       {"history", fmt::format("the last {}", counted(config.positions, config.bidirectional ? "position" : "item")),
        config.positions}};
-  const char* const norms = config.norm == NormPlace::pre ? "before each part" : "after each sum";
+  const char* const norms = config.foreign.norm == ForeignParts::Norm::queries ? "before queries and MLP"
+                            : config.norm == NormPlace::pre                    ? "before each part"
+                                                                               : "after each sum";
   facts.push_back({"norms", norms, norms});
   if (config.arm == Arm::plain) return facts;
   std::string changed;

@@ -65,6 +65,29 @@ void read_arm(models::ConfigReader& reader, SasRecConfig& config) {
   read_knobs(bft::filter_knobs(), config.filter, *filter, where);
 }
 
+/// The keys of the object 'foreign' of config.json.
+std::span<const Knob<ForeignParts>> foreign_knobs() {
+  using Owner = ForeignParts;
+  static const std::vector<Knob<Owner>> knobs = {
+      choice_knob<Owner>(
+          "activation", "of the MLP", {"gelu", "relu", "silu"},
+          [](Owner & owner) -> auto& { return owner.activation; }),
+      choice_knob<Owner>(
+          "norm", "what norms there are besides", {"none", "last", "queries"},
+          [](Owner & owner) -> auto& { return owner.norm; }),
+      choice_knob<Owner>(
+          "padding", "in front of short histories", {"none", "seen", "zeroed"},
+          [](Owner & owner) -> auto& { return owner.padding; })};
+  return knobs;
+}
+
+void read_foreign(models::ConfigReader& reader, SasRecConfig& config) {
+  const Json* foreign = reader.find("foreign");
+  if (foreign == nullptr) return;
+  CHECK(foreign->is_object(), "{}: 'foreign' is {}; must be an object", reader.where(), printable(foreign->dump(), 60));
+  read_knobs(foreign_knobs(), config.foreign, *foreign, reader.where() + ": 'foreign'");
+}
+
 void expect(models::ConfigReader& reader, const std::string& key, const std::string& only) {
   const std::string text = reader.text(key);
   CHECK(text == only, "{}: '{}' is '{}'; must be '{}'", reader.where(), key, printable(text, 60), only);
@@ -89,6 +112,13 @@ void check(const SasRecConfig& config, const std::string& where) {
         config.width, config.heads);
   CHECK(std::isfinite(config.norm_epsilon) && config.norm_epsilon > 0, "{}: 'norm_epsilon' is {}; must be positive",
         where, config.norm_epsilon);
+  const bool padded = config.foreign.padding != ForeignParts::Padding::none;
+  CHECK(config.foreign == ForeignParts{} || (config.arm == Arm::plain && !config.bidirectional),
+        "{}: 'foreign' is for plain models of {}", where, sasrec_name(false));
+  CHECK(config.foreign.norm == ForeignParts::Norm::none || config.norm == NormPlace::post,
+        "{}: 'foreign.norm' is one besides norms after the sums, and 'norm' is pre", where);
+  CHECK(!padded || (config.alignment == Alignment::end && config.positions > 1),
+        "{}: 'foreign.padding' stands in front, so 'alignment' must be end, and 'positions' at least 2", where);
   if (config.arm == Arm::plain) return;
   bft::check(config.filter, where);
   CHECK(config.filter.initial_precision != bft::InitialPrecision::em ||
@@ -113,6 +143,7 @@ OrderedJson to_json(const SasRecConfig& config) {
   OrderedJson document = {{"model_type", model_type_of(sasrec_name(config.bidirectional))}, {"items", config.items}};
   document.update(knobs_to_json(sasrec_knobs(config.bidirectional), config));
   document["activation"] = "gelu";
+  if (config.foreign != ForeignParts{}) document["foreign"] = knobs_to_json(foreign_knobs(), config.foreign);
   if (config.arm != Arm::plain) {
     document["arm"] = name_of(config.arm);
     document["filter"] = knobs_to_json(bft::filter_knobs(), config.filter);
@@ -134,6 +165,7 @@ SasRecConfig parse_sasrec_config(const Json& document, const std::string& where,
   read_knobs(sasrec_knobs(bidirectional), config, options, where);
   expect(reader, "activation", "gelu");
   read_arm(reader, config);
+  read_foreign(reader, config);
   std::vector<std::string> unknown = reader.unread();
   std::erase(unknown, "data");  // of which split it was trained, see recommender_checkpoint.h
   CHECK(unknown.empty(), "{}: {}", where, made_by_newer_version(unknown));

@@ -21,6 +21,26 @@ enum class NormPlace {
 /// What the embedding of an item is multiplied by before the position's is added.
 enum class EmbeddingFactor { one, sqrt_width };
 
+/// What SASRec has in other programs and not here: such models are ranked, and not trained. Defaults: as here.
+struct ForeignParts {
+  enum class Activation { gelu, relu, silu };
+  enum class Norm {
+    none,
+    last,     ///< one more after the last layer, behind norms after the sums
+    queries,  ///< before the attention of queries alone, and before the MLP; both sums begin with what was normed. One
+              ///< more after the last layer
+  };
+  enum class Padding {
+    none,
+    seen,    ///< in front of a short history, up to all positions: row 0 of both embeddings. Queries look at it
+    zeroed,  ///< likewise, but its stream is set to 0 before every layer
+  };
+  Activation activation = Activation::gelu;  ///< of the MLP; gelu is the exact one
+  Norm norm = Norm::none;
+  Padding padding = Padding::none;
+  bool operator==(const ForeignParts&) const = default;
+};
+
 /// The shape of a SASRec model (Kang and McAuley, 2018): a causal transformer over the items of a user. Or that of a
 /// BERT4Rec model (Sun et al., 2019): the same transformer in both directions. Defaults: docs/recommend.md, "SASRec".
 struct SasRecConfig {
@@ -42,18 +62,29 @@ struct SasRecConfig {
   double mask_probability = 0.2;  ///< of each item of a training history of BERT4Rec
   Arm arm = Arm::plain;
   bft::FilterOptions filter = {};  ///< read by the arms that have the parts it describes
+  ForeignParts foreign = {};
 
   bft::Filter armed_filter() const { return {arm, filter}; }
   const ArmParts& parts() const { return parts_of(arm); }
   bool has_gain() const { return armed_filter().has_gain(); }
   std::int64_t ids() const { return items + (bidirectional ? 2 : 1); }  ///< of items, of MASK, and 0
   std::int64_t head_dim() const { return width / heads; }
+  /// Whether a norm stands before attention and MLP, or at least before the queries.
+  bool norm_before() const { return norm == NormPlace::pre || foreign.norm == ForeignParts::Norm::queries; }
+  bool final_norm() const { return norm == NormPlace::pre || foreign.norm != ForeignParts::Norm::none; }
   bool operator==(const SasRecConfig&) const = default;
 };
 
 inline HistoryView view_of(const SasRecConfig& config) {
-  if (!config.bidirectional) return {config.positions, config.alignment};
-  return {config.positions, config.alignment, /*times=*/false, config.items + 1, config.mask_probability};
+  using Padding = ForeignParts::Padding;
+  HistoryView view{config.positions, config.alignment};
+  // The position of padding that is seen is none of an item.
+  if (config.foreign.padding != Padding::none)
+    view.padded_to = config.positions - (config.foreign.padding == Padding::seen ? 1 : 0);
+  if (!config.bidirectional) return view;
+  view.mask = config.items + 1;
+  view.mask_probability = config.mask_probability;
+  return view;
 }
 
 /// @throws InvalidArgument  a number out of its range, heads that do not divide the width, options of the filter that

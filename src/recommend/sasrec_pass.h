@@ -26,6 +26,7 @@ inline constexpr std::uint64_t places_per_layer = 4, embedding_place = 0, attent
 struct SasRec::Stream {
   at::Tensor hidden;  ///< [row, width]
   bft::FilterState filter = {};
+  at::Tensor items = {};  ///< [row, 1]: 1 for items and 0 for padding, where the model sets padding to 0
 };
 
 /// One pass. Rows of the stream are positions of packed sequences; hooks see them as [batch, position, ..].

@@ -61,7 +61,7 @@ std::vector<SasRecSlot> sasrec_slots(const SasRecConfig& config, SasRecWeights& 
     // Every layer has what predicts, though no layer reads the precision after the last one.
     slots.filter(prefix + "filter.", bft::filter_slots(filter, width, config.heads, /*predicts=*/true), layer.filter);
   }
-  if (config.norm == NormPlace::pre) slots.norm("final_norm", weights.final_norm, width);
+  if (config.final_norm()) slots.norm("final_norm", weights.final_norm, width);
   if (config.bidirectional) {
     slots.linear("head.dense", weights.head_dense, width, width);
     slots.norm("head.norm", weights.head_norm, width);

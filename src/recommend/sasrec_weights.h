@@ -35,7 +35,7 @@ struct SasRecWeights {
   NormWeights embedding_norm;              ///< undefined without `embedding_norm`
   bft::InitialPrecisionWeights precision;  ///< undefined in arms without precisions
   std::vector<SasRecLayerWeights> layers;
-  NormWeights final_norm;  ///< undefined with norms after the sums
+  NormWeights final_norm;  ///< undefined without SasRecConfig::final_norm()
   // Of the head of BERT4Rec; undefined in SASRec.
   LinearWeights head_dense;
   NormWeights head_norm;
