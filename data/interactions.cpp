@@ -7,6 +7,7 @@
 #include "data/item_names.h"
 #include "data/raw_interactions.h"
 #include "data/repeats.h"
+#include "data/temporal_cut.h"
 #include "formats/gzip.h"
 
 #include <algorithm>
@@ -25,27 +26,41 @@ constexpr std::uint32_t dropped = std::numeric_limits<std::uint32_t>::max();  //
 struct Kept {
   std::vector<std::uint32_t> user;  ///< [number in the file]: number in the result, or `dropped`
   std::vector<ItemId> item;         ///< [number in the file]: item id, or 0
+  std::vector<std::size_t> order;   ///< [number in the result]: number in the file
   std::int64_t users = 0;
   std::int64_t items = 0;
+  std::int64_t untested = 0;  ///< of the users, the last ones
 };
 
-Kept choose(const RawInteractions& raw, const PlacesOfUsers& places, const InteractionOptions& options) {
+/// Interactions of a user who has no test: one to know and one to predict.
+constexpr std::ptrdiff_t least_for_training = 2;
+
+Kept choose(const RawInteractions& raw, const PlacesOfUsers& places, const TemporalCut& cut,
+            const InteractionOptions& options) {
   std::vector<std::int64_t> counts(raw.items.size());
   for (const auto& of_user : places) {
     for (const std::size_t place : of_user) ++counts[raw.interactions[place].item];
   }
-  const auto item_stays = [&](std::size_t place) {
-    return counts[raw.interactions[place].item] >= options.min_item_count;
-  };
-  Kept kept{std::vector<std::uint32_t>(raw.users.size(), dropped), std::vector<ItemId>(raw.items.size()), 0, 0};
+  const std::int64_t least = cut.untested.empty() ? options.min_item_count : 0;  // a cut has dropped rare items before
+  const auto item_stays = [&](std::size_t place) { return counts[raw.interactions[place].item] >= least; };
+  Kept kept{std::vector<std::uint32_t>(raw.users.size(), dropped), std::vector<ItemId>(raw.items.size())};
   std::vector<bool> used(raw.items.size());
-  for (std::size_t user = 0; user < places.size(); ++user) {
-    const auto count = std::count_if(places[user].begin(), places[user].end(), item_stays);
-    if (count == 0 || count < options.min_user_interactions) continue;
+  const auto keep = [&](std::size_t user) {
     kept.user[user] = static_cast<std::uint32_t>(kept.users++);
+    kept.order.push_back(user);
     for (const std::size_t place : places[user]) {
       if (item_stays(place)) used[raw.interactions[place].item] = true;
     }
+  };
+  for (std::size_t user = 0; user < places.size(); ++user) {
+    const auto count = std::count_if(places[user].begin(), places[user].end(), item_stays);
+    if (count > 0 && count >= options.min_user_interactions && cut.tested(user)) keep(user);
+  }
+  for (std::size_t user = 0; user < places.size(); ++user) {  // behind the others
+    const auto count = std::count_if(places[user].begin(), places[user].end(), item_stays);
+    if (count < least_for_training || cut.tested(user)) continue;
+    keep(user);
+    ++kept.untested;
   }
   std::vector<std::uint32_t> items;
   for (std::uint32_t item = 0; item < used.size(); ++item) {
@@ -113,8 +128,7 @@ Interactions arrange(const RawInteractions& raw, const PlacesOfUsers& places, co
     if (kept.item[item] != 0) result.items[static_cast<std::size_t>(kept.item[item])] = raw.items[item];
   }
   result.begin.push_back(0);
-  for (std::size_t user = 0; user < places.size(); ++user) {
-    if (kept.user[user] == dropped) continue;
+  for (const std::size_t user : kept.order) {
     std::vector<Event> events;
     for (const std::size_t place : places[user]) {
       const RawInteraction& interaction = raw.interactions[place];
@@ -181,7 +195,11 @@ Interactions read_interactions(const std::filesystem::path& path, const Interact
                                                  {where, delimiter_of_file(path.filename().string())}, options.columns);
   PlacesOfUsers places = places_of_users(raw);
   const std::int64_t repeated = settle_repeats(raw, options.duplicates, where, places);
-  const Kept kept = choose(raw, places, options);
+  const TemporalCut cut = cut_by_time(raw, options, where, places);
+  const Kept kept = choose(raw, places, cut, options);
+  CHECK(options.split.temporal == 0 || kept.untested < kept.users,
+        "{}: no user has two interactions before the time of --split {} and one after it; give another share", where,
+        options.split.name());
   CHECK(kept.users > 0, "{}: each of its {} users has fewer than {} interactions{}; give a larger data set{}", where,
         raw.users.size(), std::max<std::int64_t>(options.min_user_interactions, 1),
         options.min_item_count > 1
@@ -190,6 +208,9 @@ Interactions read_interactions(const std::filesystem::path& path, const Interact
         options.min_item_count > 1 ? ", or a smaller --min-item-count" : "");
   Interactions result = arrange(raw, places, kept, options.ties);
   result.repeated = repeated;
+  result.untested = kept.untested;
+  result.later = cut.later;
+  result.split_time = cut.time;
   return result;
 }
 

@@ -67,12 +67,27 @@ std::string_view duplicates_name(Duplicates duplicates);  ///< as on the command
 /// @throws InvalidArgument  none of the three (nearest match named)
 Duplicates parse_duplicates(std::string_view text);
 
+/// Which interactions of a user are held out.
+struct SplitPolicy {
+  /// 0: of each user the last one for the test and the one before it for validation. Else the share of all interactions
+  /// that lie before one moment T for all users: each user's first interaction from T on is the test, the last one
+  /// before T the validation.
+  double temporal = 0;
+
+  std::string name() const;  ///< as on the command line: "leave-one-out", "temporal:0.9"
+};
+
+/// @throws InvalidArgument  neither "leave-one-out" nor "temporal:SHARE" with a share between 0 and 1 (nearest match
+///     named)
+SplitPolicy parse_split_policy(std::string_view text);
+
 struct InteractionOptions {
   TiePolicy ties;
   std::int64_t min_item_count = 0;           ///< items with fewer interactions are dropped first; 0: none
   std::int64_t min_user_interactions = 3;    ///< users with fewer interactions (of the items that are kept) are dropped
   Duplicates duplicates = Duplicates::keep;  ///< handled before anything is dropped
   ColumnOptions columns = {};
+  SplitPolicy split = {};  ///< a temporal one cuts the histories (cut_by_time())
 };
 
 /// Which columns of a table, or keys of JSON lines, were read.
@@ -96,7 +111,8 @@ struct History {
 /// The interactions of users with items: for each user a sequence of items in time order.
 struct Interactions {
   InteractionFormat format = InteractionFormat::sequences;
-  std::vector<std::string> users;      ///< [user]: names, in the order of their first line in the file
+  std::vector<std::string> users;      ///< [user]: names, in the order of their first line in the file; those without a
+                                       ///< test come after the others
   std::vector<std::string> items;      ///< [item id]: names; items[0] is empty
   std::vector<std::int64_t> begin;     ///< [user + 1]: where the sequence of each user begins in `item`
   std::vector<ItemId> item;            ///< [interaction]
@@ -106,6 +122,10 @@ struct Interactions {
   std::int64_t repeated = 0;           ///< interactions of the file with an item that their user has had before
   std::optional<ReadColumns> columns;  ///< of a table or JSON lines with other keys
   std::int64_t tied = 0;  ///< interactions that share their user and their time with another one; 0 without times
+
+  std::int64_t untested = 0;  ///< the last users, whose interactions are all for training (temporal split)
+  std::int64_t later = 0;     ///< interactions that a temporal split leaves out
+  double split_time = 0;      ///< T of a temporal split
 
   std::int64_t user_count() const { return static_cast<std::int64_t>(users.size()); }
   std::int64_t item_count() const { return static_cast<std::int64_t>(items.size()) - 1; }

@@ -31,7 +31,8 @@ class RanksReader {
  public:
   RanksReader(const std::string& where, const LeaveOneOut& split, HeldOut held_out)
       : where_(where), split_(split), held_out_(held_out) {
-    for (const std::string& user : split.interactions().users) users_.emplace(user, std::ssize(users_));
+    for (std::int64_t user = 0; user < split.users(); ++user)
+      users_.emplace(split.interactions().users[static_cast<std::size_t>(user)], user);
   }
 
   void read_header(const DataLine& line, char delimiter) {

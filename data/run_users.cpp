@@ -5,7 +5,8 @@
 namespace gainlens::data {
 
 void set_users(runfile::RecommendRun& run, const LeaveOneOut& split) {
-  run.units = split.interactions().users;
+  const auto& users = split.interactions().users;
+  run.units.assign(users.begin(), users.begin() + split.users());
   for (auto* of_users : {&run.target, &run.history_length, &run.training_length}) of_users->clear();
   for (std::int64_t user = 0; user < split.users(); ++user) {
     run.target.push_back(split.target(user, HeldOut::test));
@@ -17,12 +18,17 @@ void set_users(runfile::RecommendRun& run, const LeaveOneOut& split) {
 
 Json data_of_request(const LeaveOneOut& split, const std::string& name) {
   const Interactions& interactions = split.interactions();
-  return {{"name", Json::parse(json_text(name))},
-          {"format", format_name(interactions.format)},
-          {"users", split.users()},
-          {"items", split.items()},
-          {"interactions", interactions.interaction_count()},
-          {"split", split.checksum()}};
+  Json data = {{"name", Json::parse(json_text(name))},
+               {"format", format_name(interactions.format)},
+               {"users", split.users()},
+               {"items", split.items()},
+               {"interactions", interactions.interaction_count()},
+               {"split", split.checksum()}};
+  std::int64_t untested_items = 0;  // the training items of users without a test, who are no units of the run
+  for (std::int64_t user = split.users(); user < split.training_users(); ++user)
+    untested_items += std::ssize(split.training(user));
+  if (untested_items > 0) data["untested_items"] = untested_items;
+  return data;
 }
 
 }  // namespace gainlens::data

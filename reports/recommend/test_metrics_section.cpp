@@ -1,5 +1,7 @@
 #include "reports/recommend/run_sections.h"
 
+#include "analyses/published_results.h"
+#include "core/list_metrics.h"
 #include "reports/recommend/paper_numbers.h"
 
 #include <algorithm>
@@ -9,6 +11,18 @@ namespace {
 
 using analyses::ArmResult;
 using analyses::PaperGain;
+
+/// ".4321 (.0012)", "11.20 (.03)": of a share, or of bits.
+std::string list_number(const analyses::ArmSummary& values) {
+  return values.deviation ? fmt::format("{:.3f} ({:.3f})", values.mean, *values.deviation)
+                          : fmt::format("{:.3f}", values.mean);
+}
+
+/// Whether seen items were no candidates.
+bool ranks_like_the_published(const runfile::RecommendRun& run) {
+  const Json& training = run.request.at("training");
+  return !training.contains("keep_seen") || training.at("keep_seen") == false;
+}
 
 /// mrr@10 is in the CSV file alone: few papers print it.
 bool is_shown(const RankingMetric& metric) {
@@ -68,13 +82,74 @@ PaperTable metrics_table(const TrainedRun& trained) {
   return table;
 }
 
+/// Means and deviations over the seeds of the metrics of lists, or no row of an arm that has none.
+PaperTable lists_table(const TrainedRun& trained) {
+  const runfile::RecommendRun& run = trained.run();
+  PaperTable table{"list-metrics",
+                   "The ten best items of each user at the test. Coverage: share of the catalogue that stands in a "
+                   "list. Novelty: how rare the items of the lists are, log2 of all training items over the training "
+                   "count of the item, in bits. Popular: share of places with an item of the most frequent fifth. Mean "
+                   "(standard deviation) over seeds.",
+                   {{"arm", true}, {"coverage@10"}, {"novelty@10 (bits)"}, {"popular@10"}},
+                   {}};
+  for (std::size_t arm = 0; arm < run.arms.size(); ++arm) {
+    std::vector<std::string> row = {run.arms[arm]};
+    for (const ListMetric& metric : list_metrics()) {
+      std::vector<double> values;
+      for (std::size_t seed = 0; seed < run.seeds.size(); ++seed) {
+        const auto& result = run.result(arm, seed);
+        if (!result) continue;
+        const auto value = result->test.find(std::string(metric.name));
+        if (value != result->test.end()) values.push_back(value->second);
+      }
+      if (values.empty()) break;
+      row.push_back(list_number(analyses::arm_summary(values)));
+    }
+    if (row.size() == table.columns.size()) table.rows.push_back(row);
+  }
+  return table;
+}
+
+std::vector<analyses::PublishedResult> published_beside(const runfile::RecommendRun& run) {
+  const Json& data = run.request.at("data");
+  if (!data.contains("interactions") || !ranks_like_the_published(run)) return {};
+  return analyses::published_for(std::ssize(run.units), std::ssize(run.item_train_count),
+                                 data.at("interactions").get<std::int64_t>(), run.split());
+}
+
+PaperTable published_table(const std::vector<analyses::PublishedResult>& results) {
+  PaperTable table{"published",
+                   fmt::format("What others have published for data with as many users, items and interactions ({}) "
+                               "with the same protocol: the last item of each user ranked among the whole catalogue, "
+                               "seen items left out. Mean (standard deviation) over seeds. Split: whether the order of "
+                               "interactions at the same time is known to be that of this run.",
+                               results.front().data_set),
+                   {{"model", true}, {"HR@10"}, {"NDCG@10"}, {"seeds"}, {"split", true}, {"source", true}},
+                   {}};
+  const auto figure = [](const analyses::PublishedResult::Figure& figure) {
+    return figure.deviation ? metric_number(figure.mean, *figure.deviation) : metric_number(figure.mean);
+  };
+  for (const analyses::PublishedResult& result : results)
+    table.rows.push_back({result.model, figure(result.hit), figure(result.gain),
+                          result.seeds ? std::to_string(*result.seeds) : "–",
+                          result.split.empty() ? "not known" : "the same",
+                          fmt::format("{}: {}", result.source, analyses::published_source(result.source).address)});
+  return table;
+}
+
 std::vector<Block> blocks(TrainedRuns runs) {
-  return {metrics_table(runs.front())};
+  const TrainedRun& trained = runs.front();
+  std::vector<Block> all = {metrics_table(trained)};
+  const auto published = published_beside(trained.run());
+  if (!published.empty()) all.emplace_back(published_table(published));
+  if (PaperTable lists = lists_table(trained); !lists.rows.empty()) all.emplace_back(std::move(lists));
+  return all;
 }
 
 void add_json(const TrainedRun& trained, OrderedJson& summary) {
   summary["arms"] = OrderedJson::object();
   for (const ArmResult& arm : trained.results.arms) summary["arms"][arm.name] = to_json(arm);
+  summary["published"] = analyses::to_json(published_beside(trained.run()));
   if (!paper_has(trained)) {
     summary["paper"] = nullptr;
     summary["paper_reason"] = "the paper prints nothing of this backbone on data of this size";
@@ -96,10 +171,21 @@ void add_json(const TrainedRun& trained, OrderedJson& summary) {
 std::vector<CsvTable> tables(const TrainedRun& trained) {
   CsvTable table{"test-metrics", {"arm", "seed", "epochs", "best_epoch"}, {}};
   for (const RankingMetric& metric : ranking_metrics()) table.header.push_back(metric.name());
+  for (const ListMetric& metric : list_metrics()) table.header.emplace_back(metric.name);
+  const runfile::RecommendRun& run = trained.run();
   for (const ArmResult& arm : trained.results.arms) {
+    const auto place =
+        static_cast<std::size_t>(std::find(run.arms.begin(), run.arms.end(), arm.name) - run.arms.begin());
     for (std::size_t seed = 0; seed < arm.finished.size(); ++seed) {
       std::vector<Cell> row = {arm.name, std::to_string(arm.finished[seed]), arm.epochs[seed], arm.best_epochs[seed]};
       for (const analyses::SeedValues& values : arm.test) row.emplace_back(values.by_seed[seed]);
+      const auto seed_place = static_cast<std::size_t>(
+          std::find(run.seeds.begin(), run.seeds.end(), arm.finished[seed]) - run.seeds.begin());
+      const auto& test = run.result(place, seed_place)->test;
+      for (const ListMetric& metric : list_metrics()) {
+        const auto value = test.find(std::string(metric.name));
+        row.push_back(value == test.end() ? empty_cell() : Cell(value->second));
+      }
       table.rows.push_back(std::move(row));
     }
   }
@@ -107,7 +193,7 @@ std::vector<CsvTable> tables(const TrainedRun& trained) {
 }
 
 std::vector<std::string> files() {
-  return {"test-metrics"};
+  return {"test-metrics", "published", "list-metrics"};
 }
 
 }  // namespace
@@ -117,7 +203,7 @@ const Section<TrainedRun>& test_metrics_section() {
                                               .title = "Test metrics",
                                               .question = "How well does each arm recommend?",
                                               .files = files,
-                                              .keys = {"arms", "paper"},
+                                              .keys = {"arms", "paper", "published"},
                                               .blocks = blocks,
                                               .add_json = add_json,
                                               .tables = tables};

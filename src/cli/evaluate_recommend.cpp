@@ -1,13 +1,16 @@
 #include "cli/commands.h"
 
+#include "analyses/published_results.h"
 #include "analyses/recommender_results.h"
 #include "cli/given_run.h"
 #include "cli/interaction_options.h"
+#include "cli/published_lines.h"
 #include "core/atomic_file.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/counted.h"
 #include "core/json.h"
+#include "core/list_metrics.h"
 #include "core/ranking_metrics.h"
 #include "data/item_ranks.h"
 #include "data/leave_one_out.h"
@@ -17,6 +20,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -96,21 +100,45 @@ std::string_view held_out_in_words(bool validation) {
   return validation ? "the last but one (validation)" : "the last (test)";
 }
 
-/// @param recommended  null: none are asked for
-void print(const std::vector<float>& ranks, const data::LeaveOneOut& split, recommend::SplitMatch match,
-           const std::string& unproven, bool validation, const Recommended* recommended, bool json) {
-  OrderedJson metrics = metrics_of(ranks);
+/// A model that was ranked.
+struct Evaluated {
+  std::vector<float> ranks;             // [user]
+  std::map<std::string, double> lists;  // metrics_of_lists()
+  recommend::SplitMatch match;
+  std::string unproven;  // why its files were not compared with checksums
+  std::optional<Recommended> recommended;
+};
+
+/// What others have published with the protocol of this evaluation.
+std::vector<analyses::PublishedResult> published_beside(const data::LeaveOneOut& split,
+                                                        const EvaluateRecommendArguments& arguments) {
+  if (arguments.validation || arguments.keep_seen || arguments.data.policy.options().split.temporal != 0) return {};
+  return analyses::published_for(split.users(), split.items(), split.interactions().interaction_count(),
+                                 split.checksum());
+}
+
+void print(const Evaluated& found, const data::LeaveOneOut& split, const EvaluateRecommendArguments& arguments,
+           bool json) {
+  OrderedJson metrics = metrics_of(found.ranks);
+  const auto published = published_beside(split, arguments);
   if (json) {
-    metrics["split"] = name_of(match);
-    metrics["checksums"] = unproven.empty() ? "equal" : "not compared";
-    if (recommended != nullptr) metrics["recommendations"] = to_json(*recommended);
+    for (const auto& [name, value] : found.lists) metrics[name] = value;
+    metrics["split"] = name_of(found.match);
+    metrics["checksums"] = found.unproven.empty() ? "equal" : "not compared";
+    if (found.recommended) metrics["recommendations"] = to_json(*found.recommended);
+    if (!published.empty()) metrics["published"] = analyses::to_json(published);
     print_result("{}\n", json_text(metrics));
     return;
   }
-  print_result("users              {}; {} items are ranked for each\n", ranks.size(), split.items());
-  print_result("held-out item      {}\n", held_out_in_words(validation));
+  print_result("users              {}; {} items are ranked for each\n", found.ranks.size(), split.items());
+  print_result("held-out item      {}\n", held_out_in_words(arguments.validation));
   for (const RankingMetric& metric : ranking_metrics())
     print_result("{:<18} {:.4f}\n", metric.name(), metrics[metric.name()].get<double>());
+  for (const ListMetric& metric : list_metrics()) {
+    const auto value = found.lists.find(std::string(metric.name));
+    if (value != found.lists.end()) print_result("{:<18} {:.4f}\n", metric.name, value->second);
+  }
+  print_result("{}", published_lines(published));
 }
 
 /// The means of the metrics over the seeds, and what they were made of.
@@ -250,18 +278,18 @@ void run(const EvaluateRecommendArguments& arguments, const GlobalOptions& globa
   recommend::RankingOptions options;
   options.keep_seen = arguments.keep_seen;
   const data::HeldOut held_out = held_out_of(arguments);
-  const std::vector<float> ranks = rank_all(scorer, split, held_out, options);
-  std::optional<Recommended> recommended;
+  Evaluated found{rank_all(scorer, split, held_out, options), list_metrics_of(scorer, split, held_out, options), match,
+                  unproven, std::nullopt};
   if (!arguments.out.empty()) {
-    recommended.emplace();
-    recommend::BackboneScorer with_precision(*checkpoint.model, &recommended->precision);
-    recommended->best = recommend_all(with_precision, split, *arguments.top_k, options);
+    Recommended& recommended = found.recommended.emplace();
+    recommend::BackboneScorer with_precision(*checkpoint.model, &recommended.precision);
+    recommended.best = recommend_all(with_precision, split, *arguments.top_k, options);
   }
-  print(ranks, split, match, unproven, arguments.validation, recommended ? &*recommended : nullptr, global.json);
-  if (!arguments.ranks_out.empty()) write_ranks(arguments.ranks_out, split, held_out, ranks, checkpoint.seed);
-  if (!recommended) return;
-  write_recommendations(arguments.out, split.interactions(), *recommended);
-  print_notice("{}: {}\n", printable(arguments.out), counts_in_words(recommended->best));
+  print(found, split, arguments, global.json);
+  if (!arguments.ranks_out.empty()) write_ranks(arguments.ranks_out, split, held_out, found.ranks, checkpoint.seed);
+  if (!found.recommended) return;
+  write_recommendations(arguments.out, split.interactions(), *found.recommended);
+  print_notice("{}: {}\n", printable(arguments.out), counts_in_words(found.recommended->best));
 }
 
 }  // namespace
@@ -274,7 +302,11 @@ void add_evaluate_recommend(CLI::App& evaluate, const GlobalOptions& global, Act
       "gainlens evaluate recommend --checkpoint RUN/plain/seed-0 --data ratings.dat",
       "Ranks count from 1, the best; items with equal scores share ranks. Items that the user has seen are no\n"
       "candidates, unless --keep-seen is given; the item to be found always is one. hr@k is the share of users with a\n"
-      "rank of at most k, ndcg@k the mean of 1 / log2(1 + rank) over such ranks, mrr the mean of 1 / rank.\n"
+      "rank of at most k, ndcg@k the mean of 1 / log2(1 + rank) over such ranks, mrr the mean of 1 / rank. "
+      "coverage@10\n"
+      "is the share of the catalogue that stands in a user's list of the ten best, novelty@10 how rare its items are "
+      "in\n"
+      "bits, popular@10 the share of the most frequent fifth of the items in these lists.\n"
       "--top-k writes, for each user, the best items after all that is known: training, validation and test. A model\n"
       "whose filter acts gives its precision too: that of its state at the last position, after the last layer. A "
       "high\n"

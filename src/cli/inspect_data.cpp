@@ -48,6 +48,20 @@ void add_ties(const data::Interactions& data, const data::TiePolicy& ties, Findi
                {{"timed", timed}, {"interactions", data.tied}, {"policy", timed ? Json(ties.name()) : Json(nullptr)}});
 }
 
+/// Adds what a temporal split has made of the data.
+void add_temporal(const data::Interactions& data, const data::SplitPolicy& split, Findings& findings) {
+  if (split.temporal == 0) return;
+  findings.add("temporal split",
+               fmt::format("{} at time {}: {} with a test, {} for training alone; {} left out", split.name(),
+                           data.split_time, counted(data.user_count() - data.untested, "user"),
+                           counted(data.untested, "user"), counted(data.later, "later interaction")),
+               {{"policy", split.name()},
+                {"time", data.split_time},
+                {"tested_users", data.user_count() - data.untested},
+                {"training_users", data.untested},
+                {"later_interactions", data.later}});
+}
+
 /// Adds which columns of a table, or keys of JSON lines, were read, and how.
 void add_columns(const data::Interactions& data, Findings& findings) {
   if (!data.columns) return;
@@ -154,6 +168,7 @@ void inspect_data(const std::filesystem::path& path, const data::InteractionOpti
   add_dropped(data, options, findings);
   add_duplicates(data, options.duplicates, findings);
   add_ties(data, options.ties, findings);
+  add_temporal(data, options.split, findings);
   add_sequence_lengths(data, findings);
   const data::LeaveOneOut split(std::move(data));
   findings.add("split checksum", split.checksum());

@@ -15,6 +15,7 @@ data::InteractionOptions InteractionPolicy::options() const {
                                    .columns = {.user = user_column, .item = item_column, .time = time_column}};
   if (!delimiter.empty()) options.columns.delimiter = data::parse_delimiter(delimiter);
   options.columns.header = !no_header;
+  options.split = data::parse_split_policy(split);
   CHECK(
       !no_header || (!user_column.empty() && !item_column.empty() && !time_column.empty()),
       "--no-header: the columns are called 1, 2, 3, ...; give --user-column, --item-column and --time-column (none if "
@@ -41,6 +42,12 @@ void add_interaction_policy(CLI::App& command, InteractionPolicy& policy, const 
           "--duplicates", policy.duplicates,
           described("which interactions stay if a user has an item more than once: keep (all of them), first or "
                     "last"))
+      ->capture_default_str();
+  command
+      .add_option(
+          "--split", policy.split,
+          described("what is held out: leave-one-out (of each user the last two interactions) or temporal:SHARE "
+                    "(what follows the moment before which this share of all interactions lies)"))
       ->capture_default_str();
   command.add_option("--user-column", policy.user_column,
                      described("column of CSV and TSV files, or key of JSON lines, with the users (default: a common "

@@ -15,10 +15,12 @@ struct InteractionPolicy {
   std::string ties = "file";
   std::int64_t min_item_count = 0;
   std::string duplicates = "keep";
+  std::string split = "leave-one-out";
   std::string user_column, item_column, time_column, delimiter;
   bool no_header = false;
 
-  /// @throws InvalidArgument  as data::parse_tie_policy, data::parse_duplicates and data::parse_delimiter; a negative
+  /// @throws InvalidArgument  as data::parse_tie_policy, data::parse_duplicates, data::parse_delimiter and
+  ///     data::parse_split_policy; a negative
   ///     count; --no-header without the names of columns
   data::InteractionOptions options() const;
 };
@@ -26,7 +28,7 @@ struct InteractionPolicy {
 /// The options of a policy, for commands that refuse them elsewhere.
 inline constexpr const char* interaction_policy_options[] = {"--ties",        "--min-item-count", "--duplicates",
                                                              "--user-column", "--item-column",    "--time-column",
-                                                             "--delimiter",   "--no-header"};
+                                                             "--delimiter",   "--no-header",      "--split"};
 
 /// Adds interaction_policy_options.
 /// @param prefix  of their descriptions, for example "Of a data set: "

@@ -89,6 +89,9 @@ void check_source(const CLI::App& command, const HistoriesArguments& arguments) 
 }
 
 void change_histories(const HistoriesArguments& arguments, const GlobalOptions& global) {
+  CHECK(arguments.data.policy.options().split.temporal == 0,
+        "--split: {}; the histories that are written have no times, leave it out",
+        printable(arguments.data.policy.split));
   const data::LeaveOneOut split(arguments.data.read());
   const bool thins = arguments.density.has_value();
   const data::ChangedHistories made = thins ? data::thinned(split, *arguments.density, global.seed)

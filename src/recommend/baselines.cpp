@@ -34,7 +34,7 @@ class Markov : public Scorer {
   explicit Markov(const data::LeaveOneOut& split) {
     const at::Tensor counts = counts_of(split);
     share_ = counts / (counts.sum() + 1);
-    for (std::int64_t user = 0; user < split.users(); ++user) {
+    for (std::int64_t user = 0; user < split.training_users(); ++user) {
       const auto items = split.training(user);
       for (std::size_t i = 1; i < items.size(); ++i) steps_.emplace_back(items[i - 1], items[i]);
     }

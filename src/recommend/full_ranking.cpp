@@ -1,6 +1,7 @@
 #include "recommend/full_ranking.h"
 
 #include "core/check.h"
+#include "core/list_metrics.h"
 #include "recommend/row_means.h"
 
 #include <ATen/ATen.h>
@@ -282,6 +283,21 @@ void append_ranks(std::vector<float>& ranks, ScoreBlocks& blocks, const KnownIte
   ranks.insert(ranks.end(), found.begin(), found.end());
 }
 
+/// @param history_of  of a user
+template <typename HistoryOf>
+Recommendations best_after(Scorer& scorer, const data::LeaveOneOut& split, std::int64_t count,
+                           const RankingOptions& options, const HistoryOf& history_of) {
+  Recommendations found{count, {}, {}};
+  for_each_user_block(
+      scorer, split, {0, split.users()}, options, history_of,
+      [&](std::int64_t, std::int64_t users, ScoreBlocks& blocks, const KnownItems& known) {
+        BestCandidates best(users, count);
+        blocks.for_each([&](std::int64_t first, const at::Tensor& scores) { best.add(first, scores, known); });
+        best.append_to(found);
+      });
+  return found;
+}
+
 }  // namespace
 
 std::vector<float> rank_users(Scorer& scorer, const data::LeaveOneOut& split, data::HeldOut held_out,
@@ -303,15 +319,19 @@ std::vector<float> rank_all(Scorer& scorer, const data::LeaveOneOut& split, data
 Recommendations recommend_all(Scorer& scorer, const data::LeaveOneOut& split, std::int64_t count,
                               const RankingOptions& options) {
   CHECK(count >= 1 && count <= split.items(), "--top-k: {}; the catalogue has {} items", count, split.items());
-  Recommendations found{count, {}, {}};
-  for_each_user_block(
-      scorer, split, {0, split.users()}, options, [&](std::int64_t user) { return split.interactions().history(user); },
-      [&](std::int64_t, std::int64_t users, ScoreBlocks& blocks, const KnownItems& known) {
-        BestCandidates best(users, count);
-        blocks.for_each([&](std::int64_t first, const at::Tensor& scores) { best.add(first, scores, known); });
-        best.append_to(found);
-      });
-  return found;
+  return best_after(scorer, split, count, options,
+                    [&](std::int64_t user) { return split.interactions().history(user); });
+}
+
+Recommendations best_items(Scorer& scorer, const data::LeaveOneOut& split, data::HeldOut held_out, std::int64_t count,
+                           const RankingOptions& options) {
+  return best_after(scorer, split, count, options, [&](std::int64_t user) { return split.history(user, held_out); });
+}
+
+std::map<std::string, double> list_metrics_of(Scorer& scorer, const data::LeaveOneOut& split, data::HeldOut held_out,
+                                              const RankingOptions& options) {
+  const Recommendations lists = best_items(scorer, split, held_out, std::min(list_length, split.items()), options);
+  return metrics_of_lists(lists.items, std::span(split.training_counts()).subspan(1));
 }
 
 ConfidentRanks rank_with_confidence(Scorer& scorer, const data::LeaveOneOut& split, data::HeldOut held_out,

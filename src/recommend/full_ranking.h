@@ -7,7 +7,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -56,6 +58,15 @@ struct Recommendations {
 /// @param count  at least 1, at most the number of items
 Recommendations recommend_all(Scorer& scorer, const data::LeaveOneOut& split, std::int64_t count,
                               const RankingOptions& options = {});
+
+/// The best items of each user, at the point of a ranking: when the held-out item is to be predicted.
+/// @param count  at least 1, at most the number of items
+Recommendations best_items(Scorer& scorer, const data::LeaveOneOut& split, data::HeldOut held_out, std::int64_t count,
+                           const RankingOptions& options = {});
+
+/// metrics_of_lists() of these items, for lists of list_length items (or of the whole catalogue, if it is smaller).
+std::map<std::string, double> list_metrics_of(Scorer& scorer, const data::LeaveOneOut& split, data::HeldOut held_out,
+                                              const RankingOptions& options = {});
 
 struct ConfidentRanks {
   std::vector<float> ranks;  ///< [user] as rank_all()

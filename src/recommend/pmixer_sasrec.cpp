@@ -16,6 +16,7 @@
 //   30c43cf (2020): norms of queries, padding set to 0, one position for each place;
 //   33bc1d8 (2024): padding goes through the layers, and has a position of its own;
 //   f701731 (2025): norms before each part or after each sum (norm_first), and one after the last layer.
+// fcf5588, of the same day as f701731, has norms after each sum and no option that says so: it is taken for 33bc1d8.
 
 namespace gainlens::recommend {
 namespace {

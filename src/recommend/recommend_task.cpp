@@ -53,7 +53,7 @@ void check_training(const Settings& settings, Arm arm, const data::LeaveOneOut& 
 
 std::vector<std::int64_t> users_with_positions(const data::LeaveOneOut& split) {
   std::vector<std::int64_t> users;
-  for (std::int64_t user = 0; user < split.users(); ++user) {
+  for (std::int64_t user = 0; user < split.training_users(); ++user) {
     if (split.training_inputs(user).size() > 0) users.push_back(user);
   }
   CHECK(!users.empty(), "training: no user has two training items; each needs at least 4 interactions");

@@ -17,12 +17,14 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace gainlens::recommend {
 namespace {
 
 constexpr const char* weights_name = "model.safetensors";
+constexpr std::uintmax_t most_names_bytes = std::uintmax_t{4} << 30;
 
 std::string checksum_of_names(std::span<const std::string> names) {
   Sha256 hash;
@@ -40,6 +42,7 @@ OrderedJson to_json(const TrainedOn& data) {
   document["ties"] = data.ties;
   document["min_item_count"] = data.min_item_count;
   if (data.duplicates != TrainedOn{}.duplicates) document["duplicates"] = data.duplicates;
+  if (data.protocol != TrainedOn{}.protocol) document["protocol"] = data.protocol;
   return document;
 }
 
@@ -61,7 +64,40 @@ TrainedOn read_trained_on(const Json& data, const std::string& where) {
         "{}: 'data.min_item_count' is {}; must be a whole number", where, shown("min_item_count"));
   trained_on.min_item_count = data["min_item_count"].get<std::int64_t>();
   if (data.contains("duplicates")) trained_on.duplicates = text("duplicates");
+  if (data.contains("protocol")) trained_on.protocol = text("protocol");
   return trained_on;
+}
+
+/// The names that item_names_file holds, or none if there is no such file.
+/// @param items  of the catalogue
+std::vector<std::string> stored_names(const std::filesystem::path& folder, const TrainedOn& data, std::int64_t items) {
+  const std::filesystem::path path = folder / item_names_file;
+  if (data.item_names.empty() || !std::filesystem::exists(path)) return {};
+  const std::string content = read_text_file(path, most_names_bytes);
+  std::vector<std::string> names;
+  for (std::size_t begin = 0; begin < content.size();) {
+    const std::size_t end = std::min(content.find('\n', begin), content.size());
+    names.push_back(content.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  CHECK(std::ssize(names) == items && checksum_of_names(names) == data.item_names,
+        "{}: is not as the training wrote it; put it back, or delete it: then names are compared by their checksum",
+        printable(path.string()));
+  return names;
+}
+
+/// How the names of two catalogues differ, as the end of a message; empty: the names of the checkpoint are not known.
+std::string difference_in_words(const std::vector<std::string>& of_checkpoint, const data::Interactions& interactions) {
+  if (of_checkpoint.empty()) return {};
+  const std::set<std::string_view> known(of_checkpoint.begin(), of_checkpoint.end()),
+      given(interactions.items.begin() + 1, interactions.items.end());
+  for (const std::string_view name : given) {
+    if (!known.contains(name)) return fmt::format(": '{}' is an item of the data alone", printable(name, 60));
+  }
+  for (const std::string_view name : known) {
+    if (!given.contains(name)) return fmt::format(": '{}' is an item of the checkpoint alone", printable(name, 60));
+  }
+  return {};
 }
 
 /// Every layout that a checkpoint can have.
@@ -104,13 +140,18 @@ std::string item_names_checksum(const data::Interactions& interactions) {
 }
 
 TrainedOn trained_on_split(const data::LeaveOneOut& split, const data::InteractionOptions& options) {
-  return {item_names_checksum(split.interactions()), split.checksum(), options.ties.name(), options.min_item_count,
-          std::string(data::duplicates_name(options.duplicates))};
+  return {item_names_checksum(split.interactions()),
+          split.checksum(),
+          options.ties.name(),
+          options.min_item_count,
+          std::string(data::duplicates_name(options.duplicates)),
+          options.split.name()};
 }
 
 std::string TrainedOn::options() const {
-  return fmt::format("--ties {} --min-item-count {}{}", printable(ties, 40), min_item_count,
-                     duplicates == TrainedOn{}.duplicates ? "" : " --duplicates " + printable(duplicates, 40));
+  return fmt::format("--ties {} --min-item-count {}{}{}", printable(ties, 40), min_item_count,
+                     duplicates == TrainedOn{}.duplicates ? "" : " --duplicates " + printable(duplicates, 40),
+                     protocol == TrainedOn{}.protocol ? "" : " --split " + printable(protocol, 40));
 }
 
 SplitMatch match_split(const RecommenderCheckpoint& checkpoint, const data::LeaveOneOut& split) {
@@ -127,6 +168,7 @@ RecommenderCheckpoint open_recommender(const std::filesystem::path& path, std::s
     ForeignModel foreign = open_foreign(path, layout, options);
     checkpoint.model = std::move(foreign.model);
     if (!foreign.items.empty()) checkpoint.data.item_names = checksum_of_names(foreign.items);
+    checkpoint.items = std::move(foreign.items);
     return checkpoint;
   }
   CHECK(!options.heads && options.items.empty(), "--{}: a checkpoint of gainlens tells it; leave it out",
@@ -154,17 +196,19 @@ RecommenderCheckpoint open_recommender(const std::filesystem::path& path, std::s
     CHECK(known.contains(name), "{}: '{}' is no tensor of this model", weights_where, printable(name, 100));
   if (const auto seed = weights->metadata().find("seed"); seed != weights->metadata().end())
     checkpoint.seed = seed->second;
+  checkpoint.items = stored_names(path, checkpoint.data, checkpoint.model->items());
   return checkpoint;
 }
 
 void check_catalogue(const RecommenderCheckpoint& checkpoint, const data::Interactions& interactions,
                      const std::string& where) {
   CHECK(interactions.item_count() == checkpoint.model->items(),
-        "{}: the data set has {} items; the checkpoint was made for {}", where, interactions.item_count(),
-        checkpoint.model->items());
+        "{}: the data set has {} items; the checkpoint was made for {}{}", where, interactions.item_count(),
+        checkpoint.model->items(), difference_in_words(checkpoint.items, interactions));
   if (!checkpoint.data.item_names.empty()) {
     CHECK(item_names_checksum(interactions) == checkpoint.data.item_names,
-          "{}: its items have other names than those that the checkpoint was trained on", where);
+          "{}: its items have other names than those that the checkpoint was trained on{}", where,
+          difference_in_words(checkpoint.items, interactions));
     return;
   }
   for (std::size_t id = 1; id < interactions.items.size(); ++id) {
@@ -175,7 +219,7 @@ void check_catalogue(const RecommenderCheckpoint& checkpoint, const data::Intera
 }
 
 void save_recommender(const std::filesystem::path& folder, Backbone& model, const TrainedOn& data,
-                      const std::string& seed) {
+                      const std::string& seed, std::span<const std::string> items) {
   std::vector<at::Tensor> contiguous;  // must exist until the bytes are written
   std::vector<formats::TensorToWrite> tensors;
   for (const WeightSlot& slot : model.slots()) {
@@ -192,6 +236,11 @@ void save_recommender(const std::filesystem::path& folder, Backbone& model, cons
   std::map<std::string, std::string> metadata = {{"format", "pt"}};
   if (!seed.empty()) metadata["seed"] = seed;
   formats::write_tensors(folder / weights_name, tensors, metadata);
+  if (!items.empty()) {
+    write_file_atomically(folder / item_names_file, [&](OutputFile& file) {
+      for (const std::string& name : items) file.write(name + "\n");
+    });
+  }
   write_file_atomically(folder / "config.json", document.dump(2) + "\n");
 }
 

@@ -6,14 +6,20 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gainlens::recommend {
 
 /// How `gainlens train recommend` stores a recommender: a folder with config.json and model.safetensors. Other layouts
 /// are those of BackboneKind::layouts.
 inline constexpr std::string_view own_layout = "gainlens";
+
+/// The names of the items of a checkpoint: a line for each, in the order of the ids. Its SHA-256 is
+/// TrainedOn::item_names.
+inline constexpr const char* item_names_file = "items.txt";
 
 /// @throws InvalidArgument  neither own_layout nor the layout of a backbone (nearest match named)
 void check_layout(std::string_view name);
@@ -24,9 +30,10 @@ struct TrainedOn {
   std::string split = {};       ///< data::LeaveOneOut::checksum(); empty: not known, as in earlier versions
   std::string ties = {};        ///< data::TiePolicy::name() with which it was read; empty: not known
   std::int64_t min_item_count = 0;
-  std::string duplicates = "keep";  ///< data::duplicates_name()
+  std::string duplicates = "keep";         ///< data::duplicates_name()
+  std::string protocol = "leave-one-out";  ///< data::SplitPolicy::name()
 
-  /// "--ties file --min-item-count 0", and --duplicates if not all were kept.
+  /// "--ties file --min-item-count 0", and --duplicates and --split if they are not the default.
   std::string options() const;
 };
 
@@ -34,6 +41,8 @@ struct RecommenderCheckpoint {
   std::unique_ptr<Backbone> model;  ///< in float32, without gradients
   std::string seed = {};            ///< that it was trained with; empty: not known
   TrainedOn data = {};
+  /// [id - 1] names of the items; empty: they were not stored, as in earlier versions, or are the ids
+  std::vector<std::string> items = {};
   std::string unproven = {};  ///< why its files were not compared with checksums; empty: they were
 };
 
@@ -62,8 +71,10 @@ SplitMatch match_split(const RecommenderCheckpoint& checkpoint, const data::Leav
 
 /// Writes config.json and model.safetensors, each atomically.
 /// @param data, seed  see RecommenderCheckpoint
+/// @param items       names to store beside them in item_names_file, of which data.item_names is the checksum; empty:
+///     none
 /// @throws InvalidArgument  the folder cannot be written to; RunFailed  NaN or infinity in a weight; the disk is full
 void save_recommender(const std::filesystem::path& folder, Backbone& model, const TrainedOn& data,
-                      const std::string& seed = {});
+                      const std::string& seed = {}, std::span<const std::string> items = {});
 
 }  // namespace gainlens::recommend

@@ -23,6 +23,12 @@ void add_ranks(experiment::Result& result, const std::vector<float>& ranks) {
   result.scores[runfile::rank_score].assign(ranks.begin(), ranks.end());
 }
 
+/// What the lists of the best items are like.
+void add_lists(experiment::Result& result, Scorer& scorer, const SeedTraining& training) {
+  result.test.merge(
+      list_metrics_of(scorer, training.split, data::HeldOut::test, {.keep_seen = training.settings.keep_seen}));
+}
+
 /// Gives the model of the task the weights of the best epoch, which rank 0 has stored.
 void take_best_weights(RecommendTask& task, const experiment::Job& job, training::Replicas& replicas) {
   std::optional<RecommenderCheckpoint> best;
@@ -54,7 +60,8 @@ experiment::StoredResult train_job(const experiment::Work& work, Arm arm, const 
   const std::string label = fmt::format("{} seed {}", job.label(), job.seed);
   const TrainedOn trained_on = trained_on_split(training.split, training.options);
   const auto keep = [&](Backbone& model) {
-    save_recommender(job.folder, model, trained_on, std::to_string(job.seed));
+    save_recommender(job.folder, model, trained_on, std::to_string(job.seed),
+                     std::span(training.split.interactions().items).subspan(1));
     return runfile::checksums_of(checkpoint_files(job.folder));
   };
   RecommendTask task(settings, arm, training.split, job.seed, keep, replicas);
@@ -87,6 +94,10 @@ experiment::StoredResult train_job(const experiment::Work& work, Arm arm, const 
   if (folder) prove_best(task, job, result.best_epoch, folder->state_file());
   take_best_weights(task, job, replicas);
   add_ranks(result, task.ranks(data::HeldOut::test));
+  if (replicas.leads()) {
+    BackboneScorer scorer(task.model());
+    add_lists(result, scorer, training);
+  }
   if (replicas.leads()) stored.kept = runfile::checksums_of(checkpoint_files(job.folder));
   return stored;
 }
@@ -94,8 +105,9 @@ experiment::StoredResult train_job(const experiment::Work& work, Arm arm, const 
 experiment::StoredResult baseline_result(const experiment::Job& job, const SeedTraining& training) {
   const data::LeaveOneOut& split = training.split;
   experiment::StoredResult stored;
-  add_ranks(stored.result, rank_all(*make_baseline(job.arm, split), split, data::HeldOut::test,
-                                    {.keep_seen = training.settings.keep_seen}));
+  const auto scorer = make_baseline(job.arm, split);
+  add_ranks(stored.result, rank_all(*scorer, split, data::HeldOut::test, {.keep_seen = training.settings.keep_seen}));
+  add_lists(stored.result, *scorer, training);
   return stored;
 }
 

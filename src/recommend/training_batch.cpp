@@ -73,7 +73,7 @@ TrainingBatch training_batch(const data::LeaveOneOut& split, std::span<const std
       continue;
     }
     const data::History history = split.interactions().history(user).first(static_cast<std::size_t>(all));
-    for (const auto& places : hidden_places(split.users(), user, epoch, positions, view.mask_probability))
+    for (const auto& places : hidden_places(split.training_users(), user, epoch, positions, view.mask_probability))
       add(i, history, positions, items, places);
   }
   HistoryView whole = view;

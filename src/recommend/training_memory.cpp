@@ -15,11 +15,11 @@ namespace {
 /// Positions of the batch with the longest histories.
 double most_positions(const Settings& settings, const HistoryView& view, const data::LeaveOneOut& split) {
   std::vector<std::int64_t> lengths;
-  for (std::int64_t user = 0; user < split.users(); ++user)
+  for (std::int64_t user = 0; user < split.training_users(); ++user)
     lengths.push_back(most_trained_positions(split, user, view));
   std::sort(lengths.begin(), lengths.end(), std::greater<>());
   double sum = 0;
-  for (std::int64_t i = 0; i < std::min(settings.batch, split.users()); ++i)
+  for (std::int64_t i = 0; i < std::min(settings.batch, split.training_users()); ++i)
     sum += static_cast<double>(lengths[static_cast<std::size_t>(i)]);
   return sum;
 }
@@ -46,7 +46,7 @@ void check_memory(const Settings& settings, const data::LeaveOneOut& split, std:
   };
   const std::uint64_t asked = needed(settings.batch);
   if (!available || asked <= *available) return;
-  std::int64_t fits = std::min(settings.batch, split.users());
+  std::int64_t fits = std::min(settings.batch, split.training_users());
   while (fits > 0 && needed(fits) > *available) fits /= 2;
   const std::string beside = trainings > 1 ? fmt::format(" for {} trainings side by side", trainings) : "";
   CHECK(fits > 0, "--batch: {} users need about {}{}, and {} are available; no batch fits. {}", settings.batch,

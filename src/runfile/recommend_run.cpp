@@ -2,6 +2,7 @@
 
 #include "core/check.h"
 #include "core/divergence.h"
+#include "core/list_metrics.h"
 #include "core/ranking_metrics.h"
 #include "runfile/hdf5.h"
 #include "runfile/trained_run_writer.h"
@@ -36,7 +37,10 @@ void write_run(const hdf5::Handle& file, const RecommendRun& run) {
   writer.best_epochs();
   writer.curves(curve_names(), description_of_curve);
   writer.filter();
-  writer.tests(metric_names(), "on the test items");
+  std::vector<std::pair<std::string, Description>> of_lists;
+  for (const ListMetric& metric : list_metrics())
+    of_lists.emplace_back(std::string(metric.name), Description{std::string(metric.unit), std::string(metric.meaning)});
+  writer.tests(metric_names(), "on the test items", of_lists);
   writer.score(file, rank_score, H5T_IEEE_F32LE,
                {"1", "rank of the test item among all items, from 1; items with equal scores share ranks"});
 }

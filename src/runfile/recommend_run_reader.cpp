@@ -1,5 +1,6 @@
 #include "core/check.h"
 #include "core/checked.h"
+#include "core/list_metrics.h"
 #include "core/ranking_metrics.h"
 #include "runfile/recommend_run.h"
 #include "runfile/trained_run_reader.h"
@@ -9,7 +10,7 @@
 namespace gainlens::runfile {
 namespace {
 
-constexpr std::int64_t most_count = std::int64_t{1} << 31;
+constexpr std::int64_t most_count = std::int64_t{1} << 31, most_items = std::int64_t{1} << 53;
 
 void check_request(const TrainedRunReader& reader, const RecommendRun& run) {
   const Json& request = run.request;
@@ -39,9 +40,18 @@ void read_users(const TrainedRunReader& reader, RecommendRun& run) {
     for (const std::int64_t value : values) total = checked_add(total, value, where);
     return total;
   };
-  CHECK(sum(run.training_length) == sum(run.item_train_count),
-        "{}: users have {} training items, and items are in training {} times; the file is damaged", where,
-        sum(run.training_length), sum(run.item_train_count));
+  const Json& data = run.request.at("data");
+  std::int64_t untested = 0;
+  if (data.contains("untested_items")) {
+    CHECK(data.at("untested_items").is_number_unsigned() && data.at("untested_items") <= most_items,
+          "{}: 'untested_items' of the request is {}; must be a whole number", where,
+          printable(data.at("untested_items").dump(), 40));
+    untested = data.at("untested_items").get<std::int64_t>();
+  }
+  const std::int64_t of_users = checked_add(sum(run.training_length), untested, where);
+  CHECK(of_users == sum(run.item_train_count),
+        "{}: users have {} training items, and items are in training {} times; the file is damaged", where, of_users,
+        sum(run.item_train_count));
 }
 
 void check_ranks(const TrainedRunReader& reader, const RecommendRun& run, std::size_t place) {
@@ -67,7 +77,9 @@ RecommendRun read_run(const TrainedRunReader& reader) {
   reader.score(run, rank_score, rank_score, H5T_IEEE_F32LE);
   std::vector<std::string> metrics;
   for (const RankingMetric& metric : ranking_metrics()) metrics.push_back(metric.name());
-  reader.tests(run, metrics);
+  std::vector<std::string> of_lists;
+  for (const ListMetric& metric : list_metrics()) of_lists.emplace_back(metric.name);
+  reader.tests(run, metrics, of_lists);
   reader.curves(run, curve_names());
   for (std::size_t i = 0; i < run.results.size(); ++i) {
     if (!run.results[i]) continue;

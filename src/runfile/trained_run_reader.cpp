@@ -153,11 +153,22 @@ void TrainedRunReader::score(TrainedRun& run, const std::string& dataset, const 
   }
 }
 
-void TrainedRunReader::tests(TrainedRun& run, const std::vector<std::string>& names) const {
+void TrainedRunReader::tests(TrainedRun& run, const std::vector<std::string>& names,
+                             const std::vector<std::string>& more) const {
   for (const std::string& name : names) {
     const std::vector<double> values = doubles("test/" + name, {std::ssize(run.arms), std::ssize(run.seeds)});
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (run.results[i]) run.results[i]->test[name] = values[i];
+    }
+  }
+  for (const std::string& name : more) {
+    if (!has("test/" + name)) continue;
+    const std::vector<double> values = doubles("test/" + name, {std::ssize(run.arms), std::ssize(run.seeds)});
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (!run.results[i] || std::isnan(values[i])) continue;
+      CHECK(std::isfinite(values[i]) && values[i] >= 0, "{}: dataset 'test/{}' holds {}; must be a number from 0",
+            where_, name, values[i]);
+      run.results[i]->test[name] = values[i];
     }
   }
 }

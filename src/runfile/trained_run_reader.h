@@ -35,7 +35,8 @@ class TrainedRunReader {
   /// A dataset of scores, [arm, seed, unit]. @param type  of the numbers on the disk
   void score(TrainedRun& run, const std::string& dataset, const std::string& name, hid_t type) const;
   /// /test, of finished results.
-  void tests(TrainedRun& run, const std::vector<std::string>& names) const;
+  /// @param more  further ones, which the file or a result may lack
+  void tests(TrainedRun& run, const std::vector<std::string>& names, const std::vector<std::string>& more = {}) const;
   /// Those curves of /metric that are there, and /filter.
   void curves(TrainedRun& run, const std::vector<std::string>& names) const;
   /// The curves of a result have one length and reach its best epoch. @param place  of the result, which is finished

@@ -207,12 +207,23 @@ void TrainedRunWriter::filter() const {
   }
 }
 
-void TrainedRunWriter::tests(const std::vector<std::string>& names, std::string_view on) const {
+void TrainedRunWriter::tests(const std::vector<std::string>& names, std::string_view on,
+                             const std::vector<std::pair<std::string, Description>>& more) const {
   const hdf5::Handle folder = group("test", {"arm", "seed"});
   for (const std::string& name : names) {
     std::vector<double> values;
     for (const auto& result : run_.results) values.push_back(result ? result->test.at(name) : missing);
     doubles(folder, name, values, {"arm", "seed"}, {"1", fmt::format("{} {}", name, on)});
+  }
+  for (const auto& [name, description] : more) {
+    std::vector<double> values;
+    bool any = false;
+    for (const auto& result : run_.results) {
+      const bool has = result && result->test.contains(name);
+      any = any || has;
+      values.push_back(has ? result->test.at(name) : missing);
+    }
+    if (any) doubles(folder, name, values, {"arm", "seed"}, description);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace gainlens::runfile {
@@ -45,7 +46,10 @@ class TrainedRunWriter {
   /// /filter, if a result has one.
   void filter() const;
   /// /test. Every result has these metrics. @param on  "on the test items", for the meaning
-  void tests(const std::vector<std::string>& names, std::string_view on) const;
+  /// @param more  further ones, which a result may lack: then its number is missing. One that no result has is not
+  ///     written
+  void tests(const std::vector<std::string>& names, std::string_view on,
+             const std::vector<std::pair<std::string, Description>>& more = {}) const;
   /// @param type  of the numbers on the disk, to which the score is converted
   void score(const hdf5::Handle& folder, const std::string& name, hid_t type, const Description& description) const;
 

@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
 
 namespace gainlens::recommend {
@@ -78,6 +79,32 @@ TEST(ForeignSasRec, IsStoredAndReadAsAModelOfOurs) {
   }
 }
 
+TEST(ForeignSasRec, PartsThatContradictAreRefused) {
+  const auto refusal = [](const std::function<void(SasRecConfig&)>& change) {
+    SasRecConfig config{.items = 3, .norm = NormPlace::post};
+    change(config);
+    return refusal_of([&] { check(config, "m"); });
+  };
+  using Norm = ForeignParts::Norm;
+  using Padding = ForeignParts::Padding;
+  EXPECT_EQ(refusal([](auto& config) { config.foreign = {.norm = Norm::last, .padding = Padding::seen}; }), "accepted");
+  EXPECT_THAT(refusal([](auto& config) {
+                config.norm = NormPlace::pre;
+                config.foreign.norm = Norm::queries;
+              }),
+              HasSubstr("and 'norm' is pre"));
+  EXPECT_THAT(refusal([](auto& config) {
+                config.alignment = Alignment::start;
+                config.foreign.padding = Padding::seen;
+              }),
+              HasSubstr("'alignment' must be end"));
+  EXPECT_THAT(refusal([](auto& config) {
+                config.arm = Arm::bft;
+                config.foreign.activation = ForeignParts::Activation::relu;
+              }),
+              HasSubstr("'foreign' is for plain models"));
+}
+
 TEST(ForeignSasRec, ItemsHaveTheirNames) {
   data::Interactions other = data::read_interactions(golden("tiny.inter"));
   std::swap(other.items[2], other.items[3]);
@@ -100,9 +127,10 @@ class ForeignFiles : public ::testing::Test {
   void write_changed(const std::string& name, const std::string& from, const std::string& to) {
     std::string bytes = bytes_of(golden(name) / "model.pth");
     ASSERT_EQ(from.size(), to.size());
-    const std::size_t at = bytes.find(from);
+    std::size_t at = bytes.find(from);
     ASSERT_NE(at, std::string::npos) << from;
-    write_file(folder_.path() / "model.pth", bytes.replace(at, from.size(), to));
+    for (; at != std::string::npos; at = bytes.find(from, at)) bytes.replace(at, from.size(), to);
+    write_file(folder_.path() / "model.pth", bytes);
   }
 
   TemporaryFolder folder_;

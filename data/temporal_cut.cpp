@@ -1,0 +1,88 @@
+#include "data/temporal_cut.h"
+
+#include "core/check.h"
+#include "core/nearest.h"
+#include "core/plain_text.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+
+namespace gainlens::data {
+namespace {
+
+constexpr std::string_view leave_one_out = "leave-one-out", temporal = "temporal";
+
+/// Leaves out interactions with rare items.
+void drop_rare_items(const RawInteractions& raw, std::int64_t least, PlacesOfUsers& places) {
+  std::vector<std::int64_t> counts(raw.items.size());
+  for (const auto& of_user : places) {
+    for (const std::size_t place : of_user) ++counts[raw.interactions[place].item];
+  }
+  for (auto& of_user : places)
+    std::erase_if(of_user, [&](std::size_t place) { return counts[raw.interactions[place].item] < least; });
+}
+
+double time_at_share(const RawInteractions& raw, const PlacesOfUsers& places, double share) {
+  std::vector<double> times;
+  for (const auto& of_user : places) {
+    for (const std::size_t place : of_user) times.push_back(raw.interactions[place].time);
+  }
+  if (times.empty()) return 0;
+  const auto rank = std::min(static_cast<std::size_t>(share * static_cast<double>(times.size())), times.size() - 1);
+  const auto at = times.begin() + static_cast<std::ptrdiff_t>(rank);
+  std::nth_element(times.begin(), at, times.end());
+  return *at;
+}
+
+}  // namespace
+
+std::string SplitPolicy::name() const {
+  return temporal == 0 ? std::string(leave_one_out) : fmt::format("{}:{}", data::temporal, temporal);
+}
+
+SplitPolicy parse_split_policy(std::string_view text) {
+  if (text == leave_one_out) return {};
+  const auto colon = text.find(':');
+  const std::string_view kind = text.substr(0, colon);
+  static const std::array<std::string, 2> kinds = {std::string(leave_one_out), std::string(temporal)};
+  CHECK(kind == temporal, "--split: '{}'; must be leave-one-out or temporal:SHARE{}", printable(text, 40),
+        did_you_mean(kind, kinds));
+  const auto share = colon == std::string_view::npos ? std::nullopt : finite_number(text.substr(colon + 1));
+  CHECK(share && *share > 0 && *share < 1,
+        "--split: '{}'; the share of interactions before the split must lie between 0 and 1, such as temporal:0.9",
+        printable(text, 40));
+  return {*share};
+}
+
+TemporalCut cut_by_time(const RawInteractions& raw, const InteractionOptions& options, const std::string& where,
+                        PlacesOfUsers& places) {
+  TemporalCut cut;
+  if (options.split.temporal == 0) return cut;
+  CHECK(raw.timed, "{}: has no times; --split {} needs them", where, options.split.name());
+  drop_rare_items(raw, options.min_item_count, places);
+  cut.time = time_at_share(raw, places, options.split.temporal);
+  cut.untested.resize(places.size());
+  std::int64_t before_all = 0;
+  for (std::size_t user = 0; user < places.size(); ++user) {
+    const auto is_before = [&](std::size_t place) { return raw.interactions[place].time < cut.time; };
+    auto& of_user = places[user];
+    const auto before = std::count_if(of_user.begin(), of_user.end(), is_before);
+    before_all += before;
+    std::optional<std::size_t> test;
+    for (const std::size_t place : of_user) {
+      if (!is_before(place) && (!test || raw.interactions[place].time < raw.interactions[*test].time)) test = place;
+    }
+    if (before < 2) test.reset();
+    cut.untested[user] = !test;
+    const std::size_t all = of_user.size();
+    std::erase_if(of_user, [&](std::size_t place) { return !is_before(place) && place != test; });
+    cut.later += static_cast<std::int64_t>(all - of_user.size());
+  }
+  CHECK(before_all > 0, "{}: no interaction lies before the time of --split {}; give a larger share", where,
+        options.split.name());
+  return cut;
+}
+
+}  // namespace gainlens::data
