@@ -1,9 +1,9 @@
 #include "recommend/sasrec_backbone.h"
 
 #include "core/counted.h"
-#include "recommend/foreign_sasrec.h"
 #include "recommend/sasrec.h"
 #include "recommend/sasrec_checkpoint.h"
+#include "recommend/sasrec_foreign.h"
 
 #include <memory>
 #include <string>

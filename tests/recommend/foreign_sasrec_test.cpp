@@ -1,6 +1,6 @@
 // SASRec of RecBole and of SASRec.pytorch. tests/golden/foreign holds models of those programs with the ranks that the
 // programs compute themselves (make_foreign_sasrec_golden.py).
-#include "recommend/foreign_sasrec.h"
+#include "recommend/sasrec_foreign.h"
 
 #include "data/item_ranks.h"
 #include "recommend/full_ranking.h"

@@ -1,5 +1,5 @@
 #include "core/check.h"
-#include "recommend/foreign_sasrec.h"
+#include "recommend/sasrec_foreign.h"
 
 #include <ATen/ATen.h>
 #include <fmt/ranges.h>

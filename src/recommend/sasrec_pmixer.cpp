@@ -1,7 +1,7 @@
 #include "core/check.h"
 #include "core/json.h"
 #include "formats/torch_file.h"
-#include "recommend/foreign_sasrec.h"
+#include "recommend/sasrec_foreign.h"
 
 #include <ATen/ATen.h>
 

@@ -1,6 +1,6 @@
 #include "core/check.h"
 #include "formats/torch_file.h"
-#include "recommend/foreign_sasrec.h"
+#include "recommend/sasrec_foreign.h"
 
 #include <fmt/ranges.h>
 

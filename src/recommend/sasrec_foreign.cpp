@@ -1,4 +1,4 @@
-#include "recommend/foreign_sasrec.h"
+#include "recommend/sasrec_foreign.h"
 
 #include "core/check.h"
 #include "core/nearest.h"
