@@ -117,69 +117,6 @@ std::vector<std::size_t> groups_by_target(std::span<const std::int64_t> target, 
   return group;
 }
 
-/// An estimate of all seeds, with and without each group.
-struct Replicates {
-  std::vector<double> values;                // [seed]
-  std::vector<std::vector<double>> without;  // [seed][group]
-};
-
-/// Seeds and groups of users, crossed.
-Maybe<Interval> crossed_interval(double value, const Replicates& found, double least, double most) {
-  const std::size_t groups = found.without.front().size();
-  const double scale = std::sqrt(static_cast<double>(groups - 1) / static_cast<double>(groups));
-  std::vector<double> influence;
-  for (const std::vector<double>& seed : found.without) {
-    if (std::ranges::any_of(seed, [](double x) { return std::isnan(x); }))
-      return Maybe<Interval>::none("it does not exist without some of the users");
-    const double middle = mean(seed);
-    for (const double without : seed) influence.push_back(scale * (without - middle));
-  }
-  const Maybe<Interval> interval = stated_interval(
-      crossed_estimate(value, found.values, influence, static_cast<double>(groups - 1), 1, "group of users"));
-  if (!interval) return interval;
-  return Interval{std::max(interval->low, least), std::min(interval->high, most)};
-}
-
-/// @param missing  why a value may not exist
-/// @param reach    the estimate lies in [-reach, reach]
-SeedEstimate over_seeds(const Replicates& found, const std::string& missing, const std::string& no_interval,
-                        double reach) {
-  SeedEstimate all;
-  const std::size_t seeds = found.values.size();
-  for (std::size_t seed = 0; seed < seeds; ++seed) {
-    const double value = found.values[seed];
-    all.seeds.push_back(std::isnan(value) ? Measured::none(missing) : Measured(value));
-    all.seed_intervals.push_back(std::isnan(value)      ? Maybe<Interval>::none(missing)
-                                 : !no_interval.empty() ? Maybe<Interval>::none(no_interval)
-                                                        : left_out_interval(value, found.without[seed], -reach, reach));
-  }
-  if (std::ranges::any_of(found.values, [](double value) { return std::isnan(value); })) {
-    all.value = all.deviation = Measured::none(missing);
-    all.interval = Maybe<Interval>::none(missing);
-    return all;
-  }
-  const double value = mean(found.values);
-  all.value = value;
-  all.deviation = Measured::none("one seed alone");
-  if (seeds > 1) {
-    const auto count = static_cast<double>(seeds);
-    all.deviation = std::sqrt(population_variance(found.values) * count / (count - 1));
-  }
-  if (!no_interval.empty()) {
-    all.interval = Maybe<Interval>::none(no_interval);
-  } else if (seeds >= fewest_crossed_seeds) {
-    all.interval = crossed_interval(value, found, -reach, reach);
-  } else {
-    std::vector<double> without(found.without.front().size(), 0);
-    for (const std::vector<double>& seed : found.without) {
-      for (std::size_t group = 0; group < without.size(); ++group)
-        without[group] += seed[group] / static_cast<double>(seeds);
-    }
-    all.interval = left_out_interval(value, without, -reach, reach);
-  }
-  return all;
-}
-
 /// All estimates, of every user and without each group.
 struct AllEstimates {
   std::vector<BothEstimates> of_all;                // [seed]
@@ -201,7 +138,7 @@ struct AllEstimates {
 ErrorOrder order_of(const AllEstimates& all, Estimates BothEstimates::*success, const std::string& no_interval) {
   ErrorOrder order;
   const auto estimate = [&](const std::string& missing, double reach, const auto& number) {
-    return over_seeds(all.of(success, number), missing, no_interval, reach);
+    return over_seeds(all.of(success, number), missing, no_interval, -reach, reach);
   };
   const std::string given = "the rivals determine the precision, or it is the same for every user";
   for (std::size_t q = 0; q < error_quantities; ++q) {
@@ -280,20 +217,6 @@ void check_users(const RankedUsers& users, const ErrorOrderOptions& options) {
     check_values(users.rank[seed]);
     for (std::size_t q = 0; q < error_quantities; ++q) check_values(quantity_of(users, q, seed));
   }
-}
-
-OrderedJson to_json(const SeedEstimate& estimate) {
-  OrderedJson json = OrderedJson::object();
-  put(json, "value", estimate.value);
-  put(json, "interval", estimate.interval);
-  put(json, "seed_deviation", estimate.deviation);
-  json["seeds"] = OrderedJson::array();
-  for (std::size_t seed = 0; seed < estimate.seeds.size(); ++seed) {
-    OrderedJson& entry = json["seeds"].emplace_back(OrderedJson::object());
-    put(entry, "value", estimate.seeds[seed]);
-    put(entry, "interval", estimate.seed_intervals[seed]);
-  }
-  return json;
 }
 
 OrderedJson to_json(const ErrorOrder& order) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "analyses/measured.h"
+#include "analyses/seed_estimate.h"
 #include "core/json.h"
 
 #include <array>
@@ -45,17 +46,6 @@ struct ErrorOrderOptions {
 
 /// The fewest users, and the fewest different test items, for which an interval is given.
 inline constexpr std::size_t fewest_ordered_users = 30, fewest_ordered_targets = 20;
-
-/// An estimate from each seed.
-struct SeedEstimate {
-  Measured value = Measured::none("not computed");  ///< mean over seeds
-  std::vector<Measured> seeds;
-  std::vector<Maybe<Interval>> seed_intervals;          ///< 95%, over users, with this model
-  Measured deviation = Measured::none("not computed");  ///< over seeds, ddof 1; missing with one seed
-  /// 95% of the mean. From three seeds on: over other trainings and other users (crossed_estimate()). With fewer: over
-  /// other users alone, with these models.
-  Maybe<Interval> interval = Maybe<Interval>::none("not computed");
-};
 
 /// How the quantities order users by one measure of success.
 struct ErrorOrder {

@@ -10,6 +10,7 @@
 #include <initializer_list>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 namespace gainlens::analyses {
 namespace {
@@ -41,7 +42,18 @@ Maybe<Interval> interval_of_left_out(double value, std::initializer_list<LeftOut
 }  // namespace
 
 CentredRanks::CentredRanks(std::span<const double> values) : ranks(average_ranks(values)) {
-  const double middle = (static_cast<double>(values.size()) + 1) / 2;  // exactly, also with ties
+  centre();
+}
+
+CentredRanks CentredRanks::of_ranks(std::vector<double> ranks) {
+  CentredRanks made;
+  made.ranks = std::move(ranks);
+  made.centre();
+  return made;
+}
+
+void CentredRanks::centre() {
+  const double middle = (static_cast<double>(ranks.size()) + 1) / 2;  // exactly, also with ties
   for (double& rank : ranks) rank -= middle;
   squares = std::inner_product(ranks.begin(), ranks.end(), ranks.begin(), 0.0);
 }

@@ -11,8 +11,14 @@ namespace gainlens::analyses {
 /// Ranks less their mean, with the sum of squares. Ties share the average of their ranks.
 struct CentredRanks {
   explicit CentredRanks(std::span<const double> values);
+  /// @param ranks  from 1, those of ties averaged
+  static CentredRanks of_ranks(std::vector<double> ranks);
   std::vector<double> ranks;
-  double squares;  ///< 0: all values are equal
+  double squares = 0;  ///< 0: all values are equal
+
+ private:
+  CentredRanks() = default;
+  void centre();
 };
 
 /// Spearman's correlations of some variables with each other.

@@ -7,6 +7,7 @@
 #include "formats/hub_cache.h"
 #include "models/checkpoint/compute_dtype.h"
 #include "recommend/recommender_files.h"
+#include "runfile/attention_run.h"
 #include "runfile/experiment_run.h"
 #include "runfile/recommend_run.h"
 
@@ -44,6 +45,9 @@ void inspect(const InspectArguments& arguments, const InspectComputations& compu
     } else if (runfile::is_experiment_run(arguments.path)) {
       refuse_keys("a run");
       inspect_experiment_run(arguments.path, findings);
+    } else if (runfile::is_attention_run(arguments.path)) {
+      refuse_keys("a run");
+      inspect_attention_run(arguments.path, findings);
     } else if (looks_like_run(arguments.path)) {
       refuse_keys("a run");
       inspect_run(arguments.path, findings);

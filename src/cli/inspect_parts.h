@@ -70,6 +70,9 @@ void inspect_recommend_run(const std::filesystem::path& path, Findings& findings
 /// As inspect_checkpoint(), for the run of another experiment.
 void inspect_experiment_run(const std::filesystem::path& path, Findings& findings);
 
+/// Adds what a sweep of recommenders holds.
+void inspect_attention_run(const std::filesystem::path& path, Findings& findings);
+
 /// Adds the arms, seeds and metrics of the run of an experiment, and how many trainings of each arm are finished.
 /// @returns  the number of finished trainings
 std::int64_t add_trainings(const runfile::TrainedRun& run, const std::vector<std::string>& metrics, Findings& findings);

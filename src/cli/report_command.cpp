@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 
+#include "analyses/attention_evidence.h"
 #include "analyses/recommender_results.h"
 #include "analyses/selection.h"
 #include "analyses/theory_equivalence.h"
@@ -11,11 +12,14 @@
 #include "core/json.h"
 #include "core/quantity.h"
 #include "recommend/settings.h"
+#include "reports/attention/attention_report.h"
 #include "reports/figures/style.h"
 #include "reports/recommend/recommend_report.h"
 #include "reports/sweep/sweep_report.h"
+#include "runfile/attention_run.h"
 #include "runfile/recommend_run.h"
 
+#include <ATen/Parallel.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -106,6 +110,31 @@ void finish(const reports::WrittenReport& written, const fs::path& out, bool jso
   check_made(written, "report");
 }
 
+/// Refuses options that only sweeps of language models have.
+/// @param what  "a recommender run"
+void refuse_options_for_sweeps(const ReportArguments& arguments, const std::string& run, std::string_view what) {
+  const bool for_sweeps[] = {!arguments.names.empty(), arguments.at.has_value(), arguments.lengths.has_value(),
+                             arguments.deep_layers.has_value(),
+                             arguments.theory_margin != analyses::Options{}.theory_margin};
+  const char* const options[] = {"--names", "--at", "--lengths", "--deep-layers", "--theory-margin"};
+  for (std::size_t i = 0; i < std::size(options); ++i)
+    CHECK(!for_sweeps[i], "{}: is for sweeps, and {} is {}; leave it out", options[i], run, what);
+}
+
+/// Whether the run is a sweep of recommenders.
+/// @throws InvalidArgument  beside other runs; an option that is for others
+bool asks_for_swept_recommenders(const ReportArguments& arguments) {
+  for (const std::string& run : arguments.runs) {
+    if (!runfile::is_attention_run(run)) continue;
+    CHECK(arguments.runs.size() == 1, "report: {} is a sweep of recommenders; give it alone", printable(run));
+    CHECK(!arguments.paper, "--paper: is for other runs, and {} is a sweep of recommenders; leave it out",
+          printable(run));
+    refuse_options_for_sweeps(arguments, printable(run), "a sweep of recommenders");
+    return true;
+  }
+  return false;
+}
+
 /// Whether the runs are recommender runs.
 /// @throws InvalidArgument  several of them, or beside sweeps; an option that is for sweeps
 bool asks_for_recommenders(const ReportArguments& arguments) {
@@ -121,13 +150,7 @@ bool asks_for_recommenders(const ReportArguments& arguments) {
         recommenders.front(), others.front());
   CHECK(recommenders.size() == 1, "report: {} are recommender runs; compare them: gainlens compare {} --out FOLDER",
         fmt::join(recommenders, ", "), fmt::join(recommenders, " "));
-  const bool for_sweeps[] = {!arguments.names.empty(), arguments.at.has_value(), arguments.lengths.has_value(),
-                             arguments.deep_layers.has_value(),
-                             arguments.theory_margin != analyses::Options{}.theory_margin};
-  const char* const options[] = {"--names", "--at", "--lengths", "--deep-layers", "--theory-margin"};
-  for (std::size_t i = 0; i < std::size(options); ++i)
-    CHECK(!for_sweeps[i], "{}: is for sweeps, and {} is a recommender run; leave it out", options[i],
-          recommenders.front());
+  refuse_options_for_sweeps(arguments, recommenders.front(), "a recommender run");
   return true;
 }
 
@@ -162,6 +185,16 @@ void report_recommender(const ReportArguments& arguments, const GlobalOptions& g
   finish(reports::write_recommend_report(trained, out, writing_of(arguments)), out, global.json);
 }
 
+void report_swept_recommenders(const ReportArguments& arguments, const GlobalOptions& global) {
+  const fs::path out = folder_to_write(arguments);
+  analyses::AttentionOptions options;
+  options.seed = global.seed;
+  options.threads = static_cast<std::size_t>(std::max(at::get_num_threads(), 1));
+  const runfile::AttentionRun run = runfile::read_attention_run(arguments.runs.front());
+  finish(reports::write_attention_report(run, analyses::attention_evidence(run, options), out, writing_of(arguments)),
+         out, global.json);
+}
+
 void report_sweeps(const ReportArguments& arguments, const GlobalOptions& global) {
   analyses::Options options;
   options.resampling.seed = global.seed;
@@ -190,7 +223,9 @@ void report(const ReportArguments& arguments, const GlobalOptions& global) {
             : fmt::format("; --paper took '{}' as its value, so give RUN first: gainlens report RUN --paper",
                           printable(*arguments.paper, 60)));
   refuse_repeats(arguments.runs);
-  if (asks_for_recommenders(arguments))
+  if (asks_for_swept_recommenders(arguments))
+    report_swept_recommenders(arguments, global);
+  else if (asks_for_recommenders(arguments))
     report_recommender(arguments, global);
   else
     report_sweeps(arguments, global);
@@ -206,11 +241,12 @@ void add_report(CLI::App& app, const GlobalOptions& global, Action& action) {
       "with a shard that differs from its checksum.\n"
       "RUN can be one recommender run too. The page shows what its arms reach on the test items, the learning curves,\n"
       "and who is recommended well. With several arms, it compares the later arms with the first.\n"
-      "gainlens compare compares several recommender runs.");
+      "gainlens compare compares several recommender runs. Or RUN is a sweep of recommenders: what the attention of\n"
+      "each head rests on, and for which users.");
   auto arguments = std::make_shared<ReportArguments>();
   command->add_option("runs", arguments->runs,
                       "Run folders or run.h5 files of sweeps, at most 6; later ones are compared with the first.\n"
-                      "Or one recommender run");
+                      "Or one recommender run, or one sweep of recommenders");
   command->add_option("--out", arguments->out,
                       "Folder to write to (default for one run: RUN/report; several runs need this option)");
   add_name_list(*command, "--names", arguments->names,

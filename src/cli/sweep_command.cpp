@@ -2,6 +2,7 @@
 
 #include "cli/ignored_keys.h"
 #include "cli/inspect_parts.h"
+#include "cli/sweep_recommenders.h"
 #include "cli/text_options.h"
 #include "core/check.h"
 #include "core/console.h"
@@ -11,7 +12,6 @@
 #include "kernels/linear/product_kernel.h"
 #include "models/checkpoint/read_config.h"
 #include "models/checkpoint/torch_dtype.h"
-#include "recommend/recommender_files.h"
 #include "runfile/process_group.h"
 #include "sweep/moments.h"
 #include "sweep/run_sweep.h"
@@ -96,9 +96,6 @@ ChosenEstimator estimator_of(const SweepArguments& arguments) {
 sweep::SweepOptions options_of(const SweepArguments& arguments, const GlobalOptions& global) {
   sweep::SweepOptions options;
   options.model = formats::locate_checkpoint(arguments.model);
-  CHECK(!recommend::is_recommender(options.model),
-        "{}: is a recommender; a sweep needs a language model, and gainlens capture shows what a recommender computes",
-        printable(arguments.model));
   options.source = arguments.text.source();
   options.out = arguments.out;
   if (arguments.lengths) options.lengths = parse_counts(*arguments.lengths, "--lengths", sweep::least_length);
@@ -180,6 +177,16 @@ void sweep_and_print(const SweepArguments& arguments, const GlobalOptions& globa
   if (options.group.rank == 0) print(outcome, global.json);
 }
 
+/// The options that both kinds of sweep have are those of the language models.
+void sweep(const CLI::App& command, const SweepArguments& arguments, RecommenderSweepArguments& recommenders,
+           const GlobalOptions& global) {
+  recommenders.model = arguments.model;
+  recommenders.out = arguments.out;
+  if (is_recommender_sweep(arguments.model)) return sweep_recommenders(command, recommenders, global);
+  refuse_recommender_sweep_options(command, recommenders);
+  sweep_and_print(arguments, global);
+}
+
 }  // namespace
 
 void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action) {
@@ -193,6 +200,9 @@ void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action) {
       "RUN/log.json.\n"
       "Memory grows with T, not with T x T. A sweep may be killed at any moment. The same command called again\n"
       "continues it and gives the same bytes.\n"
+      "MODEL can be a run of gainlens train recommend too, or one of its trainings (RUN/plain/seed-0). Then --data\n"
+      "takes the place of --text: for each user of the test, the attention of every head at the position that ranks.\n"
+      "docs/analyses/user-attention.md says what is measured.\n"
       "torchrun or srun can start several processes (RANK and WORLD_SIZE, or SLURM_PROCID and SLURM_NTASKS). They\n"
       "share the chunks through the run folder. The run is byte for byte the run of one process with as many threads\n"
       "as each of them has.");
@@ -200,7 +210,7 @@ void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action) {
   command
       ->add_option("model", arguments->model,
                    "Checkpoint folder in Hugging Face layout, its name on the Hub if it is in the cache, GGUF file or "
-                   "a folder with one")
+                   "a folder with one; or the folder of a recommender run")
       ->required();
   add_text_options(*command, arguments->text);
   command
@@ -253,8 +263,11 @@ void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action) {
   command->add_flag("--allow-extrapolation", arguments->allow_extrapolation,
                     "Allow lengths above the model's number of positions");
   add_ignored_keys(*command, arguments->ignored_config_keys);
-  command->callback(
-      [arguments, &global, &action] { action = [arguments, &global] { sweep_and_print(*arguments, global); }; });
+  auto recommenders = std::make_shared<RecommenderSweepArguments>();
+  add_recommender_sweep_options(*command, *recommenders);
+  command->callback([command, arguments, recommenders, &global, &action] {
+    action = [command, arguments, recommenders, &global] { sweep(*command, *arguments, *recommenders, global); };
+  });
 }
 
 }  // namespace gainlens::cli

@@ -4,6 +4,7 @@
 #include "core/json.h"
 #include "core/knobs.h"
 #include "hooks/hooked_model.h"
+#include "kernels/gradient/packed_attention.h"
 #include "recommend/arm.h"
 #include "recommend/foreign_options.h"
 #include "recommend/history_view.h"
@@ -36,6 +37,14 @@ struct TrainingNoise {
   std::int64_t first_row = 0;  ///< positions of the step's batch before the first of these, if it is done in parts
 };
 
+/// What a layer computes its attention from, in a pass over packed histories: after the hooks.
+struct SeenAttention {
+  std::int64_t layer;
+  const at::Tensor &query, &key, &value;           ///< [position, head, head_dim]
+  const kernels::PackedAttentionOptions& options;  ///< with the biases that a filter adds to the scores
+};
+using AttentionWatcher = std::function<void(const SeenAttention&)>;
+
 /// How a pass over packed histories runs.
 struct RunOptions {
   /// A filter takes the Jacobian of this pass; else its running mean where the options ask for it.
@@ -43,6 +52,9 @@ struct RunOptions {
   TrainingNoise noise = {};  ///< dropout of a training step
   /// [layer] of a training step: takes up the sums over positions that bft::FilterState names; null: not wanted.
   std::vector<at::Tensor>* stretch_sums = nullptr;
+  /// Called in each layer that has one weight for all dimensions of a key's value, before the weights are computed.
+  /// Null: nobody watches. Layers without such weights do not call it: they have no site `attn.hook_pattern`.
+  const AttentionWatcher* watch = nullptr;
 };
 
 /// Rows whose dot product is the score of an item.

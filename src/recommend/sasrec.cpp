@@ -98,7 +98,8 @@ at::Tensor SasRec::run(const PackedSequences& sequences, const RunOptions& optio
                   .positions = sequences.positions(),
                   .training = options.training,
                   .noise = options.noise,
-                  .stretch_sums = options.stretch_sums};
+                  .stretch_sums = options.stretch_sums,
+                  .watch = options.watch};
   Stream stream = first_stream(sequences.items, sequences.places, pass);
   return finished(run_layers(std::move(stream), config_.layers, pass).hidden, pass);
 }

@@ -73,6 +73,7 @@ at::Tensor SasRec::filtered_attention(std::int64_t layer, const at::Tensor& inpu
   options.key_bias = biases.key;
   options.distance_slope = biases.log_decay;
   options.last_queries = pass.last_rows.defined();
+  if (pass.watch != nullptr) (*pass.watch)({layer, heads.query, heads.key, heads.value, options});
   if (moves) stream.filter.precision = query_rows(stream.filter.precision, pass.last_rows);  // keys have read theirs
   const hooks::Site pattern_site = hooks::block_site(layer, "attn.hook_pattern");
   const bool replaced = pass.equal_lengths && pass.hooks.replaces(pattern_site);

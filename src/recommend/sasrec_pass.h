@@ -39,6 +39,7 @@ struct SasRec::Pass {
   bool training = false;
   TrainingNoise noise = {};
   std::vector<at::Tensor>* stretch_sums = nullptr;
+  const AttentionWatcher* watch = nullptr;
   at::Tensor last_rows = {};  // int64 [sequence]: the only rows that are wanted, without hooks; undefined: all are
 
   bool shows(const hooks::Site& site) const { return !hooks.empty() && hooks.wants(site); }

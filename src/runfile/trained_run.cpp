@@ -2,6 +2,7 @@
 
 #include "core/atomic_file.h"
 #include "core/check.h"
+#include "runfile/attention_run.h"
 #include "runfile/experiment_run.h"
 #include "runfile/hdf5.h"
 #include "runfile/recommend_run.h"
@@ -103,6 +104,10 @@ void refuse_trained_run(const std::filesystem::path& path) {
   CHECK(!is_experiment_run(path),
         "{}: is the run of an experiment; gainlens compare and inspect read it, and a run of gainlens sweep is needed "
         "here",
+        printable(path.string()));
+  CHECK(!is_attention_run(path),
+        "{}: is a sweep of recommenders; gainlens report and inspect read it, and the sweep of a language model is "
+        "needed here",
         printable(path.string()));
 }
 

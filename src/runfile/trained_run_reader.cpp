@@ -137,19 +137,29 @@ void TrainedRunReader::best_epochs(TrainedRun& run) const {
 }
 
 void TrainedRunReader::score(TrainedRun& run, const std::string& dataset, const std::string& name, hid_t type) const {
-  const std::int64_t seeds = std::ssize(run.seeds), units = std::ssize(run.units);
-  const hdf5::Layout layout = score_layout(type, std::ssize(run.arms), seeds, units);
-  const hdf5::Handle scores = hdf5::open_dataset(file_.get(), dataset, layout);
-  const std::int64_t elements = checked_elements(layout.shape, dataset);
-  const std::uint64_t stored = std::max<std::uint64_t>(hdf5::stored_bytes(scores), 1 << 20);
+  by_unit(run, dataset, type, {},
+          [&](std::size_t place) { return run.results[place] ? &run.results[place]->scores[name] : nullptr; });
+}
+
+void TrainedRunReader::by_unit(const TrainedRun& run, const std::string& dataset, hid_t type, const hdf5::Shape& more,
+                               const std::function<std::vector<double>*(std::size_t place)>& into) const {
+  const std::int64_t seeds = std::ssize(run.seeds);
+  hdf5::Shape shape = {std::ssize(run.arms), seeds, std::ssize(run.units)};
+  shape.insert(shape.end(), more.begin(), more.end());
+  const std::int64_t elements = checked_elements(shape, dataset);
+  const hdf5::Handle opened = hdf5::open_dataset(file_.get(), dataset, layout_by_unit(type, shape));
+  const std::uint64_t stored = std::max<std::uint64_t>(hdf5::stored_bytes(opened), 1 << 20);
   CHECK(static_cast<std::uint64_t>(elements / most_packing) <= stored,
         "{}: dataset '{}' claims {} numbers in {} bytes; the file is damaged", where_, dataset, elements, stored);
-  for (std::size_t i = 0; i < run.results.size(); ++i) {
-    if (!run.results[i]) continue;
-    std::vector<double>& own = run.results[i]->scores[name];
-    own.resize(static_cast<std::size_t>(units));
-    const auto place = static_cast<std::int64_t>(i);
-    hdf5::read_box(scores, {place / seeds, place % seeds, 0}, {1, 1, units}, H5T_NATIVE_DOUBLE, own.data());
+  hdf5::Shape offset(shape.size(), 0), count = shape;
+  count[0] = count[1] = 1;
+  for (std::size_t i = 0; i < run.arms.size() * run.seeds.size(); ++i) {
+    std::vector<double>* const own = into(i);
+    if (own == nullptr) continue;
+    own->resize(static_cast<std::size_t>(checked_elements(count, dataset)));
+    offset[0] = static_cast<std::int64_t>(i) / seeds;
+    offset[1] = static_cast<std::int64_t>(i) % seeds;
+    hdf5::read_box(opened, offset, count, H5T_NATIVE_DOUBLE, own->data());
   }
 }
 

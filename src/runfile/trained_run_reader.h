@@ -34,6 +34,11 @@ class TrainedRunReader {
   void best_epochs(TrainedRun& run) const;
   /// A dataset of scores, [arm, seed, unit]. @param type  of the numbers on the disk
   void score(TrainedRun& run, const std::string& dataset, const std::string& name, hid_t type) const;
+  /// Numbers of each unit of the results, as TrainedRunWriter::by_unit() writes them.
+  /// @param more  sizes of what each unit has, if it is more than one number
+  /// @param into  takes up the numbers of the result at a place; null: they are not read
+  void by_unit(const TrainedRun& run, const std::string& dataset, hid_t type, const hdf5::Shape& more,
+               const std::function<std::vector<double>*(std::size_t place)>& into) const;
   /// /test, of finished results.
   /// @param more  further ones, which the file or a result may lack
   void tests(TrainedRun& run, const std::vector<std::string>& names, const std::vector<std::string>& more = {}) const;

@@ -2,6 +2,7 @@
 
 #include "core/atomic_file.h"
 #include "core/check.h"
+#include "core/checked.h"
 
 #include <algorithm>
 #include <limits>
@@ -55,9 +56,14 @@ std::vector<std::int64_t> counted_from_one(std::int64_t count) {
   return numbers;
 }
 
-hdf5::Layout score_layout(hid_t type, std::int64_t arms, std::int64_t seeds, std::int64_t units) {
+hdf5::Layout layout_by_unit(hid_t type, const hdf5::Shape& shape) {
   constexpr std::int64_t most_in_a_chunk = 1 << 18;  // 1 MiB of float32
-  return {type, {arms, seeds, units}, {1, 1, std::min(units, most_in_a_chunk)}};
+  hdf5::Shape chunk = shape;
+  chunk[0] = chunk[1] = 1;
+  std::int64_t of_unit = 1;
+  for (std::size_t i = 3; i < shape.size(); ++i) of_unit = checked_mul(of_unit, shape[i], "a dataset by units");
+  chunk[2] = std::min(shape[2], std::max<std::int64_t>(most_in_a_chunk / std::max<std::int64_t>(of_unit, 1), 1));
+  return {type, shape, chunk};
 }
 
 bool seeds_fit_int64(const std::vector<std::uint64_t>& seeds) {
@@ -229,14 +235,28 @@ void TrainedRunWriter::tests(const std::vector<std::string>& names, std::string_
 
 void TrainedRunWriter::score(const hdf5::Handle& folder, const std::string& name, hid_t type,
                              const Description& description) const {
-  const Axes axes = {"arm", "seed", unit_};
+  const auto values_of = [&](std::size_t place) {
+    return run_.results[place] ? &run_.results[place]->scores.at(name) : nullptr;
+  };
+  by_unit(folder, name, type, {}, values_of, description);
+}
+
+void TrainedRunWriter::by_unit(const hdf5::Handle& folder, const std::string& name, hid_t type, const Axes& more,
+                               const std::function<const std::vector<double>*(std::size_t place)>& values_of,
+                               const Description& description) const {
+  Axes axes = {"arm", "seed", unit_};
+  axes.insert(axes.end(), more.begin(), more.end());
   const hdf5::Shape shape = shape_of(axes);
-  const hdf5::Handle made = dataset(folder, name, score_layout(type, shape[0], shape[1], shape[2]), axes);
+  const hdf5::Handle made = dataset(folder, name, layout_by_unit(type, shape), axes);
+  hdf5::Shape offset(shape.size(), 0), count = shape;
+  count[0] = count[1] = 1;
   for (std::size_t i = 0; i < run_.results.size(); ++i) {
-    if (!run_.results[i]) continue;
-    const auto place = static_cast<std::int64_t>(i);
-    hdf5::write_box(made, {place / seeds_, place % seeds_, 0}, {1, 1, shape[2]}, H5T_NATIVE_DOUBLE,
-                    run_.results[i]->scores.at(name).data());
+    const std::vector<double>* const values = values_of(i);
+    if (values == nullptr) continue;
+    ASSERT(std::ssize(*values) == checked_elements(count, name), "{} numbers of '{}'", values->size(), name);
+    offset[0] = static_cast<std::int64_t>(i) / seeds_;
+    offset[1] = static_cast<std::int64_t>(i) % seeds_;
+    hdf5::write_box(made, offset, count, H5T_NATIVE_DOUBLE, values->data());
   }
   describe(made, description);
 }

@@ -14,9 +14,10 @@
 
 namespace gainlens::runfile {
 
-/// The dataset of a score: its type, shape and chunks. Readers check it.
-/// @param type  H5T_IEEE_F64LE; H5T_IEEE_F32LE for ranks
-hdf5::Layout score_layout(hid_t type, std::int64_t arms, std::int64_t seeds, std::int64_t units);
+/// A dataset with numbers of each result and unit: its type, shape and chunks. Readers check it.
+/// @param type   H5T_IEEE_F64LE or H5T_IEEE_F32LE
+/// @param shape  arms, seeds, units, and the sizes of what each unit has, if it is more than one number
+hdf5::Layout layout_by_unit(hid_t type, const hdf5::Shape& shape);
 
 /// Whether the dataset of the seeds is int64; else it is uint64.
 bool seeds_fit_int64(const std::vector<std::uint64_t>& seeds);
@@ -52,6 +53,12 @@ class TrainedRunWriter {
              const std::vector<std::pair<std::string, Description>>& more = {}) const;
   /// @param type  of the numbers on the disk, to which the score is converted
   void score(const hdf5::Handle& folder, const std::string& name, hid_t type, const Description& description) const;
+  /// Numbers of each result and unit.
+  /// @param more       axes of what each unit has, if it is more than one number
+  /// @param values_of  [unit, more..] of the result at a place of TrainedRun::results; null: it has none
+  void by_unit(const hdf5::Handle& folder, const std::string& name, hid_t type, const Axes& more,
+               const std::function<const std::vector<double>*(std::size_t place)>& values_of,
+               const Description& description) const;
 
   const hdf5::Handle& file() const { return file_; }
   /// Makes an axis.

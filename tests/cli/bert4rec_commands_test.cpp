@@ -85,6 +85,8 @@ TEST_F(Bert4RecCommands, ARunGoesThroughEveryCommand) {
   for (const std::vector<std::string>& command :
        {std::vector<std::string>{"k-by-frequency", run_, "--data", data_, "--placebo", "step-0"},
         {"error-by-precision", run_, "--data", data_},
+        {"sweep", run_, "--data", data_, "--out", folder_.path() / "swept"},
+        {"report", folder_.path() / "swept"},
         {"compare", run_},
         {"report", run_},
         {"inspect", run_}}) {

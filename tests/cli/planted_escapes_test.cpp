@@ -7,6 +7,7 @@
 #include "cli/tiny_checkpoint.h"
 #include "core/json.h"
 #include "language/language_testing.h"
+#include "runfile/made_attention_run.h"
 #include "runfile/made_experiment_run.h"
 #include "runfile/made_recommend_run.h"
 #include "support/file_bytes.h"
@@ -263,6 +264,15 @@ TEST_F(PlantedEscapes, RunsWithVariants) {
   plant_everywhere(file, other);
   try_place("every attribute at once", {{"sensitivity", other, "--out", path("knobs")},
                                         {"gain-by", condition, "--baseline", "bft", "--out", path("gains")}});
+}
+
+TEST_F(PlantedEscapes, SweepsOfRecommenders) {
+  const fs::path file = path("run.h5"), other = path("planted.h5");
+  runfile::write_attention_run(file, made_attention_run({.seeds = {0}, .users = 30}));
+  const std::vector<Words> commands = {{"inspect", other}, {"inspect", other, "--json"}, {"sinks", other}};
+  for_each_planted_hdf5(file, other, [&](const std::string& place) { try_place(place, commands); });
+  plant_everywhere(file, other);
+  try_place("every attribute at once", {{"report", other, "--out", path("report")}});
 }
 
 TEST_F(PlantedEscapes, RunsOfExperiments) {

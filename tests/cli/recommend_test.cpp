@@ -88,7 +88,7 @@ TEST_F(Recommend, ATrainedCheckpointIsEvaluatedInspectedAndHooked) {
   EXPECT_THAT(run_gainlens({"inspect", checkpoint}).out, AllOf(HasSubstr("recommender"), HasSubstr("usable")));
   expect_refusal_line(
       run_gainlens({"sweep", checkpoint, "--text", checkpoint + "/config.json", "--out", checkpoint + "-s"}),
-      checkpoint + ": is a recommender; a sweep needs a language model");
+      "--text: is for language models, and " + checkpoint + " is a recommender; leave it out");
   EXPECT_THAT(run_gainlens({"hooks", checkpoint}).out, HasSubstr("blocks.1.attn.hook_z"));
   const std::string items = write_file(folder_.path() / "items.json", "[3, 4, 5]"),
                     out = folder_.path() / "c.safetensors";
