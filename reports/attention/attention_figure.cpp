@@ -110,6 +110,16 @@ Extent extent_of(SweptArms arms, const Layout& layout, const AttentionNumber& nu
   return extent;
 }
 
+/// Panels are narrow: "last item" for "mass of the last item".
+std::string short_label(const AttentionNumber& number) {
+  constexpr std::string_view mass = "mass of ", article = "the ";
+  std::string_view label = number.label;
+  if (!label.starts_with(mass)) return to_plot(label);
+  label.remove_prefix(mass.size());
+  if (label.starts_with(article)) label.remove_prefix(article.size());
+  return fmt::format("mass, {}", label);
+}
+
 void x_axis(PlotScript& script, const GroupedUsers& users, UserGrouping grouping) {
   if (is_by_length(grouping)) {
     const double low = users.mean_length.front(), high = users.mean_length.back();
@@ -124,14 +134,26 @@ void x_axis(PlotScript& script, const GroupedUsers& users, UserGrouping grouping
       ticks += fmt::format("{}'{}' {}", ticks.empty() ? "" : ", ", tick, tick);
       before = tick;
     }
-    script.line("set xtics ({})", ticks).line("set xlabel 'known items' offset 0,0.6");
+    script.line("set xtics ({})", ticks);
     return;
   }
   const std::size_t groups = users.strata.users.size();
   script.line("set xrange [0.5:{}]", static_cast<double>(groups) + 0.5).line("set xtics 1,1,{}", groups);
-  script.line("set xlabel '{}' offset 0,0.6", grouping == UserGrouping::user_activity ? "quintile of activity"
-                                              : grouping == UserGrouping::last_item   ? "quintile of the last item"
-                                                                                      : "quintile of the test item");
+}
+
+/// Below the last row alone.
+const char* axis_title(UserGrouping grouping) {
+  switch (grouping) {
+    case UserGrouping::history_length:
+      return "known items";
+    case UserGrouping::user_activity:
+      return "quintile of activity";
+    case UserGrouping::last_item:
+      return "quintile of the last item";
+    case UserGrouping::target_item:
+      break;
+  }
+  return "quintile of the test item";
 }
 
 }  // namespace
@@ -152,20 +174,21 @@ Maybe<Figure> attention_figure(SweptArms arms, const std::string& name, UserGrou
   for (const SweptArm& arm : arms) labels.push_back(arm.label());
   const std::vector<LegendEntry> legend = arms.size() > 1 ? name_runs(labels) : std::vector<LegendEntry>();
   const std::size_t rows = layout.panels.size() / layout.columns;
-  PanelGrid grid{page_width, 0.12 + 1.42 * static_cast<double>(rows) + legend_height(legend, page_width)};
+  PanelGrid grid{page_width, 0.36 + 1.24 * static_cast<double>(rows) + legend_height(legend, page_width)};
   grid.rows = static_cast<int>(rows);
   grid.columns = static_cast<int>(layout.columns);
-  grid.left = 0.42;
+  grid.left = 0.5;
   grid.right = 0.1;
-  grid.across = 0.42;
-  grid.down = 0.56;
+  grid.across = 0.48;
+  grid.down = 0.42;
   grid.bottom = 0.4 + legend_height(legend, page_width);
   PlotScript script;
   start_panels(script, grid);
   x_axis(script, users, grouping);
   for (std::size_t i = 0; i < layout.panels.size(); ++i) {
     const Panel& panel = layout.panels[i];
-    script.panel(i, fmt::format("{}.{}: {}", panel.layer, panel.head, to_plot(panel.number->label)));
+    if (i + layout.columns == layout.panels.size()) script.line("set xlabel '{}' offset 0,0.6", axis_title(grouping));
+    script.panel(i, fmt::format("{}.{}: {}", panel.layer, panel.head, short_label(*panel.number)));
     if (i == 0) draw_legend(script, legend, grid.width, grid.height);
     std::string plot;
     for (std::size_t arm = 0; arm < arms.size(); ++arm) {

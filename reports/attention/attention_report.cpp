@@ -3,6 +3,7 @@
 #include "analyses/crossed_estimate.h"
 #include "core/counted.h"
 #include "reports/page/typography.h"
+#include "reports/recommend/paper_numbers.h"
 #include "reports/section.h"
 #include "reports/terminal/attention_terminal.h"
 #include "reports/words/numbers.h"
@@ -40,6 +41,12 @@ std::string interval_words(SweptArms arms) {
                  : "Intervals (95%) are over users, with these models.";
 }
 
+/// What single heads say if an arm has several seeds; else empty.
+std::string seeds_words(SweptArms arms) {
+  const bool several = std::ranges::any_of(arms, [](const SweptArm& arm) { return arm.reading->seeds.size() > 1; });
+  return several ? " " + std::string(heads_of_seeds) : std::string();
+}
+
 /// Numbers that some head of some arm has.
 std::vector<std::size_t> known_numbers(SweptArms arms) {
   std::vector<std::size_t> known;
@@ -65,7 +72,7 @@ void add_arm(PaperTable& table, SweptArms arms, const SweptArm& arm) {
 PaperTable heads_table(SweptArms arms) {
   PaperTable table{"heads",
                    "What each head rests on, at the position that ranks: means over users. Heads are layer.head. " +
-                       interval_words(arms),
+                       interval_words(arms) + seeds_words(arms),
                    {{"head", true}},
                    {}};
   const std::vector<std::size_t> known = known_numbers(arms);
@@ -74,9 +81,7 @@ PaperTable heads_table(SweptArms arms) {
     add_arm(table, arms, arm);
     for (const Head& head : arm.reading->heads) {
       std::vector<std::string>& row = table.rows.emplace_back(std::vector<std::string>{name_of(head)});
-      for (const std::size_t i : known)
-        row.push_back(
-            head.numbers[i] ? with_interval(shown(head.numbers[i]->mean.value), head.numbers[i]->mean.interval) : "–");
+      for (const std::size_t i : known) row.push_back(head.numbers[i] ? mean_in_words(head.numbers[i]->mean) : "–");
     }
   }
   return table;
@@ -199,7 +204,7 @@ std::vector<Block> length_blocks(SweptArms arms) {
                       "n_eff and K by history length",
                       {shows, "It shows whether a head rests on more evidence when more is known of the user.",
                        "n_eff cannot exceed the number of keys: that it is larger in longer histories is no choice of "
-                       "the head. The share n_eff / keys is."},
+                       "the head. Read n_eff / keys for that."},
                       attention_figure(arms, "evidence-by-length", UserGrouping::history_length,
                                        {"n_eff", "n_eff_share", "kalman_gain", "model_gain"})},
       CaptionedFigure{
@@ -236,14 +241,18 @@ std::vector<std::string> no_files() {
   return {};
 }
 
+bool ranks_from_mask(SweptArms arms) {
+  return bool(arms.front().reading->heads.front().number("mask_mass"));
+}
+
 std::vector<Block> run_blocks(SweptArms arms) {
   const runfile::AttentionRun& run = *arms.front().run;
   std::string text = fmt::format(
       "<p>{} on {}: {}. Every number is that of the position from which the model ranks the test item: {}. It sees the "
       "history that is known at the test. {}</p>\n<ul>\n",
-      escape_html(printable(run.backbone(), 40)), escape_html(printable(run.data_name(), 60)),
+      escape_html(printable(backbone_title(run.backbone()), 40)), escape_html(printable(run.data_name(), 60)),
       counted(run.units.size(), "user"),
-      run.backbone() == "bert4rec" ? "the token MASK behind the last item" : "the last item of the history",
+      ranks_from_mask(arms) ? "the token MASK behind the last item" : "the last item of the history",
       escape_html(interval_words(arms)));
   for (const AttentionNumber& number : attention_numbers)
     text += fmt::format("<li>{}: {}</li>\n", to_html(number.label), to_html(number.meaning));
@@ -259,7 +268,7 @@ std::vector<Block> run_blocks(SweptArms arms) {
           of_arms.push_back(fmt::format("{} {}", arm.label(), fmt::join(arm.reading->seeds, ", ")));
         return fmt::format("{}", fmt::join(of_arms, "; "));
       }()),
-      escape_html(printable(run.split().substr(0, 12))));
+      escape_html(short_checksum(run.split())));
   return {Html{text}};
 }
 
@@ -377,7 +386,7 @@ WrittenReport write_attention_report(const runfile::AttentionRun& run, std::span
   report.header = fmt::format(
       "<header>\n<h1>How much evidence does each head rest on?</h1>\n<p class=\"lead\">The attention of {} on {} when "
       "it ranks for {}: {}.</p>\n</header>\n",
-      escape_html(printable(run.backbone(), 40)), escape_html(printable(run.data_name(), 60)),
+      escape_html(printable(backbone_title(run.backbone()), 40)), escape_html(printable(run.data_name(), 60)),
       counted(run.units.size(), "user"), escape_html([&] {
         std::vector<std::string> names;
         for (const SweptArm& arm : arms) names.push_back(arm.label());

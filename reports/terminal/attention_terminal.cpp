@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -32,14 +33,14 @@ bool is_known(const AttentionReading& reading, std::size_t number) {
 
 std::string table_of_means(const AttentionReading& reading) {
   std::string text = fmt::format("  {:<22}", "head");
-  for (const Head& head : reading.heads) text += fmt::format(" {:<22}", name_of(head));
+  for (const Head& head : reading.heads) text += fmt::format(" {:<24}", name_of(head));
   text += "\n";
   for (std::size_t i = 0; i < attention_numbers.size(); ++i) {
     if (!is_known(reading, i)) continue;
     text += fmt::format("  {:<22}", attention_numbers[i].label);
     for (const Head& head : reading.heads) {
       const Maybe<HeadNumber>& number = head.numbers[i];
-      text += fmt::format(" {:<22}", number ? with_interval(shown(number->mean.value), number->mean.interval) : "–");
+      text += fmt::format(" {:<24}", number ? mean_in_words(number->mean) : "–");
     }
     text += "\n";
   }
@@ -85,10 +86,10 @@ std::string trend(const AttentionReading& reading, const auto& of) {
     if (heads.size() == known) return fmt::format("{} in all {} heads", verb, known);
     return fmt::format("{} in {} of {} heads ({})", verb, heads.size(), known, fmt::join(heads, ", "));
   };
-  if (rising.empty() && falling.empty()) return "no trend is shown in any head";
+  if (rising.empty() && falling.empty()) return "shows no trend in any head";
   if (falling.empty()) return part("rises", rising);
   if (rising.empty()) return part("falls", falling);
-  return part("rises", rising) + ", " + part("falls", falling);
+  return part("rises", rising) + " and " + part("falls", falling);
 }
 
 /// Least and most over the heads; empty: no head has the number.
@@ -103,11 +104,23 @@ std::optional<std::pair<double, double>> reach(const AttentionReading& reading, 
   return low <= high ? std::optional(std::pair(low, high)) : std::nullopt;
 }
 
-std::string percent(double share) {
-  return fmt::format("{:.0f}%", 100 * share);
+/// "68% to 74%"
+std::string percent(const std::pair<double, double>& shares) {
+  const std::string low = fmt::format("{:.0f}%", 100 * shares.first),
+                    high = fmt::format("{:.0f}%", 100 * shares.second);
+  return low == high ? low : low + " to " + high;
 }
 
 }  // namespace
+
+std::string mean_in_words(const SeedEstimate& mean) {
+  if (!mean.value || !mean.interval || !(mean.interval->high > mean.interval->low)) return shown(mean.value);
+  const double half = (mean.interval->high - mean.interval->low) / 2;
+  const int least = std::abs(*mean.value) < 1 ? 3 : 2;
+  const int decimals = std::clamp(static_cast<int>(std::ceil(-std::log10(half))), least, 6);
+  return fmt::format("{:.{}f} [{:.{}f}, {:.{}f}]", *mean.value, decimals, mean.interval->low, decimals,
+                     mean.interval->high, decimals);
+}
 
 std::string name_of(const Head& head) {
   return fmt::format("{}.{}", head.layer, head.head);
@@ -117,16 +130,14 @@ std::vector<std::string> attention_sentences(const AttentionReading& reading) {
   std::vector<std::string> sentences;
   const auto keys = reach(reading, "n_eff"), share = reach(reading, "n_eff_share");
   if (keys && share)
-    sentences.push_back(fmt::format("The heads rest on {} to {} keys (n_eff), {} to {} of the keys that they see.",
-                                    shown(keys->first), shown(keys->second), percent(share->first),
-                                    percent(share->second)));
+    sentences.push_back(fmt::format("The heads rest on {} to {} keys (n_eff), {} of the keys that they see.",
+                                    shown(keys->first), shown(keys->second), percent(*share)));
   const auto first = reach(reading, "first_mass"), last = reach(reading, "last_mass"),
              mask = reach(reading, "mask_mass");
   if (first && last) {
     std::string masses =
-        fmt::format("The last item gets {} to {} of the weight, the first one {} to {}", percent(last->first),
-                    percent(last->second), percent(first->first), percent(first->second));
-    if (mask) masses += fmt::format(", and MASK {} to {}", percent(mask->first), percent(mask->second));
+        fmt::format("The last item gets {} of the weight, the first one {}", percent(*last), percent(*first));
+    if (mask) masses += fmt::format(", and MASK {}", percent(*mask));
     sentences.push_back(masses + ".");
   }
   const auto say = [&](const char* name, const char* words, std::size_t trait, bool given) {
@@ -135,9 +146,9 @@ std::vector<std::string> attention_sentences(const AttentionReading& reading) {
       return !number ? nullptr : given ? &number->given_length[trait] : &number->rho[trait];
     });
     if (found.empty()) return;
-    const char* const by[] = {"a longer history", "a more frequent last item, at equal length of history,",
-                              "a more frequent test item, at equal length of history,"};
-    sentences.push_back(fmt::format("With {} {}: {}.", by[trait], words, found));
+    const char* const by[] = {"a longer history", "a more frequent last item, at equal length of history",
+                              "a more frequent test item, at equal length of history"};
+    sentences.push_back(fmt::format("With {}, {} {}.", by[trait], words, found));
   };
   say("n_eff", "n_eff", 0, false);
   say("n_eff_share", "the share n_eff / keys", 0, false);
@@ -160,6 +171,7 @@ std::string print_attention(const AttentionReading& reading) {
   text += "\ncorrelations over users; \"given\": partial, given the history length\n" + table_of_correlations(reading);
   text += "\n";
   for (const std::string& sentence : attention_sentences(reading)) text += "  " + sentence + "\n";
+  if (reading.seeds.size() > 1) text += fmt::format("  {}\n", heads_of_seeds);
   text += fmt::format(
       "\nK: Kalman gain at prior precision 1, from the observation precision (REML); K of the model: what it puts on e "
       "itself\n95%: over {}. docs/analyses/user-attention.md says what this can show and what it cannot.\n",

@@ -147,25 +147,25 @@ TEST(AttentionEvidence, WhatWasMadeUpIsFound) {
 }
 
 TEST(AttentionEvidence, ThreadsChangeNothingAndTheSeedOnlyIntervals) {
-  const runfile::AttentionRun run = made_attention_run();
-  AttentionOptions options;
-  options.groups = 20;
-  const auto json = [&] {
+  const auto json = [](const runfile::AttentionRun& run, const AttentionOptions& options) {
     OrderedJson all = OrderedJson::array();
     for (const AttentionReading& reading : attention_evidence(run, options)) all.push_back(to_json(reading));
     return all;
   };
-  const OrderedJson one = json();
-  options.threads = 3;
-  EXPECT_EQ(json(), one);
-  options.seed = 1;
-  const OrderedJson other = json();
-  const OrderedJson &first = one[0]["heads"][0]["n_eff"]["mean"], &second = other[0]["heads"][0]["n_eff"]["mean"];
-  EXPECT_EQ(first["value"], second["value"]);
-  EXPECT_NE(first["interval"], second["interval"]);
+  const runfile::AttentionRun run = made_attention_run();
+  const OrderedJson one = json(run, {.groups = 20});
+  EXPECT_EQ(json(run, {.groups = 20, .threads = 3}), one);
   EXPECT_EQ(one[0]["interval_over"], "trainings and users");
   EXPECT_TRUE(one[0]["heads"][0]["model_gain"].is_null());
   EXPECT_EQ(one[0]["heads"][0]["model_gain_reason"], "the model has none");
+  MadeSweep made;
+  made.seeds = {0};
+  const runfile::AttentionRun alone = made_attention_run(made);
+  const OrderedJson first = json(alone, {.groups = 20})[0], second = json(alone, {.groups = 20, .seed = 1})[0];
+  EXPECT_EQ(first["interval_over"], "users");
+  const OrderedJson &mean = first["heads"][0]["n_eff"]["mean"], &other = second["heads"][0]["n_eff"]["mean"];
+  EXPECT_EQ(mean["value"], other["value"]);
+  EXPECT_NE(mean["interval"], other["interval"]);
 }
 
 TEST(AttentionEvidence, FewUsersGetNoInterval) {
@@ -193,7 +193,8 @@ TEST(AttentionEvidence, EqualNumbersHaveNoCorrelation) {
   runfile::AttentionRun run = made_attention_run();
   for (std::size_t i = 3; i < 6; ++i)
     run.swept[i]->numbers.at("model_gain").assign(run.swept[i]->numbers.at("model_gain").size(), 0.25);
-  const HeadNumber& number = *attention_evidence(run, {})[1].heads[0].number("model_gain");
+  const AttentionReading reading = attention_evidence(run, {})[1];
+  const HeadNumber& number = *reading.heads[0].number("model_gain");
   EXPECT_EQ(*number.mean.value, 0.25);
   EXPECT_THAT(number.rho[length].value.reason(), HasSubstr("the same for every user"));
 }

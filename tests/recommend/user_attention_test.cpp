@@ -50,15 +50,28 @@ at::Tensor ids_of(const Backbone& model, const data::History& history) {
   return at::tensor(ids, at::kLong).unsqueeze(0);
 }
 
-/// What a pass over one history shows at a site, in float64.
-at::Tensor shown(Backbone& model, const at::Tensor& ids, std::int64_t layer, std::string_view site) {
-  at::Tensor found;
-  hooks::Hooks hooks;
-  hooks.observe(hooks::block_site(layer, site),
-                [&](const hooks::Site&, const at::Tensor& seen) { found = seen.to(at::kDouble).clone(); });
-  model.forward({ids}, {}, hooks);
-  return found;
-}
+/// What a pass over one history shows at a site of each layer, in float64.
+struct Shown {
+  Shown(Backbone& model, const at::Tensor& ids, const std::vector<std::string>& sites) {
+    hooks::Hooks hooks;
+    const auto layers = static_cast<std::int64_t>(model.layout().window.size());
+    for (const std::string& site : sites) {
+      tensors[site].resize(static_cast<std::size_t>(layers));
+      for (std::int64_t layer = 0; layer < layers; ++layer) {
+        hooks.observe(hooks::block_site(layer, site), [this, site, layer](const hooks::Site&, const at::Tensor& seen) {
+          tensors[site][static_cast<std::size_t>(layer)] = seen.to(at::kDouble).clone();
+        });
+      }
+    }
+    model.forward({ids}, {}, hooks);
+  }
+  const at::Tensor& at(const std::string& site, std::int64_t layer) const {
+    return tensors.at(site)[static_cast<std::size_t>(layer)];
+  }
+  std::map<std::string, std::vector<at::Tensor>> tensors;
+};
+
+const std::string gain_of_filter(bft::gain_site);
 
 /// The numbers of one head by loops over the last row of its weights.
 /// @param weights  [key]
@@ -91,7 +104,7 @@ std::map<std::string, double> naive(const at::Tensor& weights, const at::Tensor&
 }
 
 TEST(UserAttention, IsThatOfTheWholeMatrixOfWeights) {
-  const data::LeaveOneOut split = ring_of(9, 12);  // histories of 3 to 9 items, of which 5 or 6 are seen
+  const data::LeaveOneOut split = ring_of(5, 12);  // histories of 3 to 7 items, of which 5 or 6 are seen
   const at::NoGradGuard no_gradients;
   double uneven = 0;
   for (const BackboneKind& kind : backbones()) {
@@ -99,15 +112,15 @@ TEST(UserAttention, IsThatOfTheWholeMatrixOfWeights) {
       SCOPED_TRACE(kind.name + " " + std::string(arm.name));
       const auto model = model_of(kind, arm.arm);
       const bool masked = model->view().mask != 0;
-      const UserAttention found = user_attention(*model, split, data::HeldOut::test, "m", 4);
-      ASSERT_EQ(found.users, 9);
+      const UserAttention found = user_attention(*model, split, data::HeldOut::test, "m", 2);
+      ASSERT_EQ(found.users, 5);
       ASSERT_EQ(found.heads, 2);
       ASSERT_GE(found.layers, 2);
       for (std::int64_t user = 0; user < found.users; ++user) {
         const at::Tensor ids = ids_of(*model, split.history(user, data::HeldOut::test));
+        const Shown shown(*model, ids, {"attn.hook_pattern", "attn.hook_v"});
         for (std::int64_t layer = 0; layer < found.layers; ++layer) {
-          const at::Tensor pattern = shown(*model, ids, layer, "attn.hook_pattern"),
-                           values = shown(*model, ids, layer, "attn.hook_v");
+          const at::Tensor &pattern = shown.at("attn.hook_pattern", layer), &values = shown.at("attn.hook_v", layer);
           for (std::int64_t head = 0; head < found.heads; ++head) {
             const auto expected = naive(pattern[0][head][ids.size(1) - 1], values[0].select(1, head), masked);
             for (const auto& [name, value] : expected)
@@ -124,7 +137,7 @@ TEST(UserAttention, IsThatOfTheWholeMatrixOfWeights) {
 }
 
 TEST(UserAttention, TheGainIsWhatTheFilterShows) {
-  const data::LeaveOneOut split = ring_of(9, 12);
+  const data::LeaveOneOut split = ring_of(4, 12);
   const at::NoGradGuard no_gradients;
   for (const BackboneKind& kind : backbones()) {
     for (const Arm arm : {Arm::bft, Arm::gate, Arm::constant_k, Arm::textbook, Arm::plain}) {
@@ -138,7 +151,7 @@ TEST(UserAttention, TheGainIsWhatTheFilterShows) {
             EXPECT_TRUE(std::isnan(found.at("model_gain", user, layer, 0)));
             continue;
           }
-          const at::Tensor gain = shown(*model, ids, layer, bft::gain_site)[0][ids.size(1) - 1];
+          const at::Tensor gain = Shown(*model, ids, {gain_of_filter}).at(gain_of_filter, layer)[0][ids.size(1) - 1];
           for (std::int64_t head = 0; head < found.heads; ++head)
             EXPECT_NEAR(found.at("model_gain", user, layer, head), gain[head].mean().item<double>(), 1e-5);
         }
@@ -171,7 +184,8 @@ TEST(UserAttention, AGainBehindTheOutputProjectionBelongsToNoHead) {
   const auto model = model_of(backbones().front(), Arm::bft, filter);
   const UserAttention found = user_attention(*model, split, data::HeldOut::test, "m");
   const at::Tensor ids = ids_of(*model, split.history(3, data::HeldOut::test));
-  const double expected = shown(*model, ids, 1, bft::gain_site)[0][ids.size(1) - 1].mean().item<double>();
+  const double expected =
+      Shown(*model, ids, {gain_of_filter}).at(gain_of_filter, 1)[0][ids.size(1) - 1].mean().item<double>();
   for (std::int64_t head = 0; head < found.heads; ++head)
     EXPECT_NEAR(found.at("model_gain", 3, 1, head), expected, 1e-5);
 }

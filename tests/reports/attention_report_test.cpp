@@ -31,8 +31,8 @@ TEST(AttentionTerminal, SaysWhatTheIntervalsSay) {
   const std::string plain = print_attention(readings[0]);
   EXPECT_THAT(plain, AllOf(HasSubstr("arm plain, seeds 0, 1, 2: 300 users, the position that ranks\n"),
                            HasSubstr("\n  head                   0.0 "), HasSubstr("\n  n_eff / keys "),
-                           HasSubstr("With a longer history the share n_eff / keys: falls in 1 of 4 heads (0.0)"),
-                           HasSubstr("With a more frequent last item, at equal length of history, K: rises in "),
+                           HasSubstr("With a longer history, the share n_eff / keys falls in "),
+                           HasSubstr("With a more frequent last item, at equal length of history, K rises in "),
                            HasSubstr("95%: over other trainings and other users"), Not(HasSubstr("K of the model   ")),
                            Not(HasSubstr("MASK")), Not(HasSubstr(" \n"))));
   EXPECT_THAT(print_attention(readings[1]), HasSubstr("\n  K of the model "));

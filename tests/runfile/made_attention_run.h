@@ -36,7 +36,7 @@ inline UserAttention made_attention(const runfile::AttentionRun& run, const Made
         const double noise = 0.1 * random.uniform();
         const double share = number(first ? 0.9 / keys + noise / 10 : 0.5 + noise);
         const double popular = static_cast<double>(run.last_count(user));
-        const double gain = number(0.5 + 0.2 * noise + (last ? 0.3 * popular / (1 + popular) : 0));
+        const double gain = number(0.5 + 0.2 * noise + (last ? 0.3 * popular / (20 + popular) : 0));
         const std::vector<std::pair<const char*, double>> values = {
             {"n_eff", number(1 + share * keys)},
             {"n_eff_share", share},
