@@ -78,28 +78,26 @@ const std::string gain_of_filter(bft::gain_site);
 /// @param values   [key, head_dim]
 std::map<std::string, double> naive(const at::Tensor& weights, const at::Tensor& values, bool masked) {
   const std::int64_t keys = weights.size(0), dimensions = values.size(1);
+  const auto weight = weights.accessor<double, 1>();
+  const auto of_key = values.accessor<double, 2>();
   double squares = 0, entropy = 0, gain = 0;
   for (std::int64_t j = 0; j < keys; ++j) {
-    const double p = weights[j].item<double>();
+    const double p = weight[j];
     squares += p * p;
     if (p > 0) entropy -= p * std::log(p);
   }
   const double n_eff = 1 / squares;
   for (std::int64_t i = 0; i < dimensions; ++i) {
     double e = 0, spread = 0;
-    for (std::int64_t j = 0; j < keys; ++j) e += weights[j].item<double>() * values[j][i].item<double>();
-    for (std::int64_t j = 0; j < keys; ++j)
-      spread += weights[j].item<double>() * std::pow(values[j][i].item<double>() - e, 2);
+    for (std::int64_t j = 0; j < keys; ++j) e += weight[j] * of_key[j][i];
+    for (std::int64_t j = 0; j < keys; ++j) spread += weight[j] * std::pow(of_key[j][i] - e, 2);
     const double precision = (n_eff + 1) / (spread + 1 / static_cast<double>(dimensions));  // eq. (6), nu = 1
     gain += precision / (1 + precision) / static_cast<double>(dimensions);
   }
-  std::map<std::string, double> found = {{"n_eff", n_eff},
-                                         {"n_eff_share", n_eff / static_cast<double>(keys)},
-                                         {"kalman_gain", gain},
-                                         {"entropy", entropy},
-                                         {"first_mass", weights[0].item<double>()},
-                                         {"last_mass", weights[keys - (masked ? 2 : 1)].item<double>()}};
-  if (masked) found["mask_mass"] = weights[keys - 1].item<double>();
+  std::map<std::string, double> found = {{"n_eff", n_eff},          {"n_eff_share", n_eff / static_cast<double>(keys)},
+                                         {"kalman_gain", gain},     {"entropy", entropy},
+                                         {"first_mass", weight[0]}, {"last_mass", weight[keys - (masked ? 2 : 1)]}};
+  if (masked) found["mask_mass"] = weight[keys - 1];
   return found;
 }
 
