@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
-// What the attention of each head of a recommender rests on, and which users it differs for. docs/analyses/
-// user-attention.md
+// What the attention of each head of a recommender rests on, and which users it differs for.
+// docs/analyses/user-attention.md
 
 namespace gainlens::analyses {
 
