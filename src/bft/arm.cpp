@@ -20,6 +20,7 @@ bool reads(Arm arm, std::string_view key) {
       return true;
     case Arm::plain:
     case Arm::plain_no_wo:
+    case Arm::ffn:
       return false;
     case Arm::plain_decay:
       return is_one_of(key, {"initial_decay", "decay_owner"});
@@ -92,6 +93,7 @@ const std::vector<ArmParts>& all_arms() {
        .recency_decay = true,
        .factor = AttentionFactor::kalman_gain,
        .update = StreamUpdate::least_error},
+      {.arm = Arm::ffn, .name = "ffn", .help = "plain with the MLP of bft, for a backbone without one"},
   };
   return arms;
 }

@@ -21,6 +21,7 @@ enum class Arm {
   constant_k,        ///< likewise; the gain is a learned number for each dimension
   textbook,          ///< the filter with the update of a Kalman filter, h + K (e - h)
   least_error,       ///< the filter with the gain that is best for its own update, h + K e
+  ffn,               ///< the backbone with the MLP that its filter needs; for a backbone that has none
 };
 
 /// What the sum of the residual stream takes of what attention gives: h + factor e.

@@ -21,11 +21,16 @@ void add_no_jacobian(CLI::App& command, bool& given, const std::string& group) {
   command.add_flag("--no-jacobian", given, "The same as --jacobian none")->group(group);
 }
 
-void read_no_jacobian(bool given, std::map<std::string, std::string>& knobs) {
+void read_short_form(bool given, const std::string& flag, const std::string& key, const std::string& value,
+                     std::map<std::string, std::string>& knobs) {
   if (!given) return;
-  std::string& jacobian = knobs["jacobian"];
-  CHECK(jacobian.empty() || jacobian == "none", "--no-jacobian: --jacobian {} is given too", printable(jacobian, 60));
-  jacobian = "none";
+  std::string& text = knobs[key];
+  CHECK(text.empty() || text == value, "{}: {} {} is given too", flag, knob_option(key), printable(text, 60));
+  text = value;
+}
+
+void read_no_jacobian(bool given, std::map<std::string, std::string>& knobs) {
+  read_short_form(given, "--no-jacobian", "jacobian", "none", knobs);
 }
 
 std::string filter_option(const std::string& key, bool no_jacobian) {

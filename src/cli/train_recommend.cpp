@@ -42,7 +42,7 @@ struct TrainRecommendArguments {
   std::string config;
   std::map<std::string, std::string> knobs;  // as given on the command line
   std::vector<std::string> variants, grid;
-  bool no_jacobian = false;
+  bool no_jacobian = false, no_time_bias = false;
   std::string spread = "batches";
   std::string out;
 };
@@ -171,17 +171,25 @@ void check_idle_options(const TrainRecommendArguments& arguments, const recommen
   };
   for (const auto& [key, text] : arguments.knobs) {
     const bool of_loss = key == "negatives" || key == "negative_exponent", of_filter = is_of_filter(key);
-    if (text.empty() || !(of_loss || of_filter)) continue;
+    const bool of_model =
+        std::ranges::any_of(settings.backbone->knobs, [&](const auto& knob) { return knob.key == key; });
+    if (text.empty() || !(of_loss || of_filter || of_model)) continue;
     if (of_loss) {
       CHECK(settings.loss == recommend::LossKind::sampled,
             "{}: has no effect, because 'loss' is \"full\"; give --loss sampled too", knob_option(key));
       continue;
     }
     std::map<std::string, std::string> reasons;  // by arm
-    for (const std::string& arm : arguments.arms) reasons[arm] = recommend::why_idle(settings, arm, key);
+    for (const std::string& arm : arguments.arms) {
+      // A key of the model is not one of a filter: it acts in every arm that is trained but for those that say why not.
+      if (of_model && recommend::find_arm(arm) == nullptr) continue;
+      reasons[arm] = recommend::why_idle(settings, arm, key);
+    }
+    if (of_model && reasons.empty()) continue;
     if (std::ranges::any_of(reasons, [](const auto& reason) { return reason.second.empty(); })) continue;
+    CHECK(!of_model, "{}: has no effect, because {}", knob_option(key), reasons.begin()->second);
     const bool has_parts = std::ranges::any_of(arguments.arms, [](const std::string& arm) {
-      return arm != "plain" && arm != "plain-no-wo" && recommend::find_arm(arm) != nullptr;
+      return arm != "plain" && arm != "plain-no-wo" && arm != "ffn" && recommend::find_arm(arm) != nullptr;
     });
     CHECK(has_parts, "{}: is an option of the filter; give --arm bft too", filter_option(key, arguments.no_jacobian));
     const auto of_bft = reasons.find("bft");
@@ -337,8 +345,11 @@ void add_train_recommend(CLI::App& train, const GlobalOptions& global, Action& a
                    "several times. gainlens sensitivity reads the run")
       ->allow_extra_args(false)
       ->type_name("KEY=V,V");
-  command->add_option("--preset", arguments->preset, "Settings to begin with: " + helps_of(recommend::presets()))
-      ->capture_default_str();
+  std::string of_presets = helps_of(recommend::presets());
+  for (const recommend::BackboneKind& backbone : recommend::backbones()) {
+    if (!backbone.presets.empty()) of_presets += "; " + helps_of(backbone.presets);
+  }
+  command->add_option("--preset", arguments->preset, "Settings to begin with: " + of_presets)->capture_default_str();
   command->add_option("--config", arguments->config, "JSON file with settings, see below");
   command->add_option("--out", arguments->out, "Run folder to write; the same request continues in it")->required();
   const auto filter_knobs = bft::filter_knobs();
@@ -349,9 +360,12 @@ void add_train_recommend(CLI::App& train, const GlobalOptions& global, Action& a
         ->group(of_filter ? "Settings of the filter" : "Settings");
   }
   add_no_jacobian(*command, arguments->no_jacobian, "Settings of the filter");
+  command->add_flag("--no-time-bias", arguments->no_time_bias, "The same as --time-bias false: for data without times")
+      ->group("Settings");
   command->callback([arguments, &global, &action] {
     action = [arguments, &global] {
       read_no_jacobian(arguments->no_jacobian, arguments->knobs);
+      read_short_form(arguments->no_time_bias, "--no-time-bias", "time_bias", "false", arguments->knobs);
       run(*arguments, global);
     };
   });

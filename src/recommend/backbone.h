@@ -147,6 +147,13 @@ struct ForeignLayout {
   ForeignModel (*open)(const std::filesystem::path& path, const ForeignOptions& options);
 };
 
+/// Settings with a name, for --preset.
+struct Preset {
+  std::string name;
+  std::string help;
+  Json changes;  ///< of the defaults, by key
+};
+
 /// A kind of model that can be trained: all that training, ranking, checkpoints and commands know of it.
 struct BackboneKind {
   std::string name;  ///< of --backbone; config.json has model_type_of(name)
@@ -165,6 +172,12 @@ struct BackboneKind {
   std::unique_ptr<Backbone> (*open)(const Json& config, const std::string& where, const WeightSource& weights);
   ModelNumbers (*memory)(const ModelPlan& plan);
   std::vector<ForeignLayout> layouts = {};
+  Json defaults = Json::object();    ///< settings that begin with another value than elsewhere, by key
+  std::vector<Preset> presets = {};  ///< beside those of all backbones
+  double most_dropout = 1;           ///< a rate above it is refused
+  /// Why a key of `knobs` changes nothing in such a model; empty: it acts. Null: all act in every arm.
+  std::string (*why_idle)(const ModelPlan& plan, std::string_view key) = nullptr;
+  std::string without_times = {};  ///< the option with which a model of this kind needs no times; empty: there is none
 };
 
 /// Every backbone; the first is the default.

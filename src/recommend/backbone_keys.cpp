@@ -3,6 +3,7 @@
 #include "bft/filter_options.h"
 #include "core/check.h"
 #include "core/nearest.h"
+#include "recommend/hstu_config.h"
 #include "recommend/sasrec_config.h"
 #include "recommend/training_settings.h"
 
@@ -26,6 +27,7 @@ std::vector<std::string> settings_keys(std::string_view backbone, const std::str
   std::map<std::string, std::vector<std::string>, std::less<>> of_backbones;
   for (const bool bidirectional : {false, true})
     add_keys(sasrec_knobs(bidirectional), of_backbones[sasrec_name(bidirectional)]);
+  add_keys(hstu_knobs(), of_backbones[std::string(hstu_name)]);
   const auto found = of_backbones.find(backbone);
   if (found == of_backbones.end()) {
     std::vector<std::string> names;

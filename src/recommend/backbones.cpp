@@ -2,6 +2,7 @@
 #include "core/nearest.h"
 #include "kernels/gradient/trained_loss.h"
 #include "recommend/backbone.h"
+#include "recommend/hstu_backbone.h"
 #include "recommend/sasrec_backbone.h"
 
 #include <ATen/ATen.h>
@@ -12,7 +13,7 @@
 namespace gainlens::recommend {
 
 const std::vector<BackboneKind>& backbones() {
-  static const std::vector<BackboneKind> all = {sasrec_backbone(), bert4rec_backbone()};
+  static const std::vector<BackboneKind> all = {sasrec_backbone(), bert4rec_backbone(), hstu_backbone()};
   return all;
 }
 

@@ -56,7 +56,9 @@ std::string why_idle(const Settings& settings, std::string_view arm, std::string
                                           : fmt::format("arm {} has no precision of items", arm);
   }
   const bool of_filter = std::ranges::any_of(bft::filter_knobs(), [&](const auto& knob) { return knob.key == key; });
-  return of_filter ? bft::why_idle(filter, key, layers_of(settings)) : std::string();
+  if (of_filter) return bft::why_idle(filter, key, layers_of(settings));
+  const BackboneKind& kind = *settings.backbone;
+  return kind.why_idle != nullptr ? kind.why_idle(plan_of(settings, parts->arm, /*items=*/1), key) : std::string();
 }
 
 void check_variants_of_arms(const std::vector<std::string>& arms, const std::vector<Variant>& variants,

@@ -47,8 +47,9 @@ void check_training(const Settings& settings, Arm arm, const data::LeaveOneOut& 
   const ModelPlan plan = plan_of(settings, arm, split.items());
   kind.check(plan, where);
   CHECK(!kind.view(plan).times || !split.interactions().time.empty(),
-        "{}: backbone {} needs the time of each interaction; the data set has none (format {})", where, kind.name,
-        data::format_name(split.interactions().format));
+        "{}: backbone {} needs the time of each interaction; the data set has none (format {}){}", where, kind.name,
+        data::format_name(split.interactions().format),
+        kind.without_times.empty() ? "" : "; " + kind.without_times + " trains it without");
 }
 
 std::vector<std::int64_t> users_with_positions(const data::LeaveOneOut& split) {

@@ -1,35 +1,23 @@
 #include "recommend/sasrec.h"
 
 #include "core/check.h"
-#include "core/checked.h"
-#include "core/quantity.h"
-#include "kernels/gradient/dropout.h"
-#include "kernels/gradient/layer_gradients.h"
 #include "kernels/gradient/packed_attention.h"
-#include "kernels/gradient/selected_rows.h"
 #include "kernels/gradient/trained_linear.h"
 #include "kernels/gradient/trained_loss.h"
 #include "kernels/linear/linear.h"
 #include "models/all_finite.h"
 #include "models/decoder/activation.h"
 #include "models/decoder/attention_ops.h"
-#include "models/decoder/norm.h"
-#include "recommend/sasrec_pass.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
 #include <cmath>
-#include <limits>
-#include <tuple>
 #include <utility>
 
 namespace gainlens::recommend {
 namespace {
 
-const hooks::Site embed_site{"hook_embed"};
-const hooks::Site position_site{"hook_pos_embed"};
-const hooks::Site final_norm_site{"ln_final.hook_normalized"};
 const hooks::Site head_norm_site{"mlm_head.ln.hook_normalized"};
 
 std::vector<at::Tensor> linears(const at::Tensor& input, std::initializer_list<const LinearWeights*> layers) {
@@ -53,14 +41,6 @@ hooks::AttentionLayout layout_of(const SasRecConfig& config) {
   return layout;
 }
 
-/// Bounds of a batch of sequences of one length.
-kernels::PackedBounds equal_bounds(std::int64_t batch, std::int64_t positions) {
-  kernels::PackedBounds bounds;
-  bounds.reserve(static_cast<std::size_t>(batch) + 1);
-  for (std::int64_t i = 0; i <= batch; ++i) bounds.push_back(i * positions);
-  return bounds;
-}
-
 kernels::Activation activation_of(const SasRecConfig& config) {
   switch (config.foreign.activation) {
     case ForeignParts::Activation::gelu:
@@ -71,10 +51,6 @@ kernels::Activation activation_of(const SasRecConfig& config) {
       return kernels::Activation::silu;
   }
   ASSERT(false, "unknown activation");
-}
-
-bool is_pattern(const hooks::Site& site) {
-  return site.name.ends_with(".attn.hook_pattern");
 }
 
 }  // namespace
@@ -91,7 +67,7 @@ SasRec::SasRec(const SasRecConfig& config, SasRecWeights weights)
 }
 
 at::Tensor SasRec::run(const PackedSequences& sequences, const RunOptions& options, const hooks::Hooks& hooks) const {
-  if (!hooks.empty()) check_packed_hooks(hooks);
+  if (!hooks.empty()) check_packed_hooks(hooks, sites());
   const Pass pass{.hooks = hooks,
                   .bounds = sequences.begin,
                   .batch = 1,
@@ -100,7 +76,7 @@ at::Tensor SasRec::run(const PackedSequences& sequences, const RunOptions& optio
                   .noise = options.noise,
                   .stretch_sums = options.stretch_sums,
                   .watch = options.watch};
-  Stream stream = first_stream(sequences.items, sequences.places, pass);
+  Stream stream = first_stream(filter_, input_part(), sequences.items, sequences.places, config_.layers, pass);
   return finished(run_layers(std::move(stream), config_.layers, pass).hidden, pass);
 }
 
@@ -108,7 +84,7 @@ LastStates SasRec::last_states(const PackedSequences& sequences) const {
   const at::NoGradGuard no_gradients;
   const hooks::Hooks no_hooks;
   Pass pass{.hooks = no_hooks, .bounds = sequences.begin, .batch = 1, .positions = sequences.positions()};
-  Stream stream = first_stream(sequences.items, sequences.places, pass);
+  Stream stream = first_stream(filter_, input_part(), sequences.items, sequences.places, config_.layers, pass);
   stream = run_layers(std::move(stream), config_.layers - 1, pass);
   // Others read keys and values of a position alone, and nobody those after the last layer.
   const bool by_weights = stream.filter.precision.defined() && !filter_.gains_from_moments();
@@ -123,40 +99,26 @@ LastStates SasRec::last_states(const PackedSequences& sequences) const {
 }
 
 at::Tensor SasRec::finished(const at::Tensor& hidden, const Pass& pass) const {
-  const at::Tensor last = config_.final_norm() ? normed(hidden, weights_.final_norm, final_norm_site, pass) : hidden;
+  const at::Tensor last =
+      config_.final_norm() ? normed(hidden, weights_.final_norm, config_.norm_epsilon, final_norm_site, pass) : hidden;
   if (!config_.bidirectional) return last;
   const at::Tensor dense = models::activated(linear(last, weights_.head_dense), kernels::Activation::gelu_erf);
-  return normed(dense, weights_.head_norm, head_norm_site, pass);
+  return normed(dense, weights_.head_norm, config_.norm_epsilon, head_norm_site, pass);
 }
 
 at::Tensor SasRec::head() const {
   return weights_.item_embedding.narrow(0, 1, config_.items);
 }
 
-SasRec::Stream SasRec::first_stream(const at::Tensor& items, const at::Tensor& places, const Pass& pass) const {
-  at::Tensor of_items = kernels::selected_rows(weights_.item_embedding, items);
-  if (config_.embedding_factor == EmbeddingFactor::sqrt_width)
-    of_items = of_items * std::sqrt(static_cast<double>(config_.width));
-  of_items = pass.at(embed_site, of_items);
-  at::Tensor hidden = of_items + pass.at(position_site, kernels::selected_rows(weights_.position_embedding, places));
-  if (config_.embedding_norm) {
-    hidden = models::norm(hidden, models::Norm::layer, config_.norm_epsilon, weights_.embedding_norm.weight, 0,
-                          weights_.embedding_norm.bias);
-  }
-  at::Tensor is_item;
-  if (config_.foreign.padding == ForeignParts::Padding::zeroed) {
-    is_item = items.gt(0).to(hidden.scalar_type()).unsqueeze(1);
-    hidden = hidden * is_item;
-  }
-  const at::Tensor& strength = weights_.precision.strength;
-  const double share = strength.defined() ? strength.item<double>() : 1;
-  if (share == 0) bft::refuse_idle_interventions(filter_, pass.hooks, config_.layers);
-  const at::Tensor precision = filter_.has_initial_precision() && share > 0 ? initial_precision(items) : at::Tensor();
-  Stream stream{pass.dropped(hidden, 0, embedding_place), bft::first_state(filter_, precision, share, config_.width)};
-  stream.items = is_item;
-  stream.filter.fused = true;
-  stream.filter.stretch_sums = pass.stretch_sums;
-  return stream;
+InputPart SasRec::input_part() const {
+  const bool scaled = config_.embedding_factor == EmbeddingFactor::sqrt_width;
+  return {weights_.item_embedding,
+          weights_.position_embedding,
+          scaled ? std::sqrt(static_cast<double>(config_.width)) : 1,
+          config_.embedding_norm ? &weights_.embedding_norm : nullptr,
+          config_.norm_epsilon,
+          weights_.precision,
+          config_.foreign.padding == ForeignParts::Padding::zeroed};
 }
 
 SasRec::Stream SasRec::run_layers(Stream stream, std::int64_t layers, const Pass& pass) const {
@@ -168,45 +130,38 @@ SasRec::Stream SasRec::run_layers(Stream stream, std::int64_t layers, const Pass
   return stream;
 }
 
-at::Tensor SasRec::normed(const at::Tensor& x, const NormWeights& weights, const hooks::Site& site,
-                          const Pass& pass) const {
-  if (!pass.shows(site))
-    return models::norm(x, models::Norm::layer, config_.norm_epsilon, weights.weight, 0, weights.bias);
-  return models::norm_with_site(x, models::Norm::layer, config_.norm_epsilon, weights.weight, 0, weights.bias,
-                                pass.hooks.replaces(site), [&](const at::Tensor& seen) { return pass.at(site, seen); });
-}
-
 void SasRec::block(std::int64_t layer, Stream& stream, const Pass& pass) const {
   const SasRecLayerWeights& weights = weights_.layers[static_cast<std::size_t>(layer)];
   const hooks::Site first_norm = hooks::block_site(layer, "ln1.hook_normalized"),
                     second_norm = hooks::block_site(layer, "ln2.hook_normalized");
-  const bool pre = config_.norm == NormPlace::pre, queries = config_.foreign.norm == ForeignParts::Norm::queries;
+  const bool queries = config_.foreign.norm == ForeignParts::Norm::queries;
+  const auto normed_by = [&](const at::Tensor& x, const NormWeights& norm, const hooks::Site& site) {
+    return normed(x, norm, config_.norm_epsilon, site, pass);
+  };
   const at::Tensor hidden = stream.hidden = pass.at(layer, "hook_resid_pre", stream.hidden);
-  const at::Tensor asking = config_.norm_before() ? normed(hidden, weights.attention_norm, first_norm, pass) : hidden;
+  const at::Tensor asking = config_.norm_before() ? normed_by(hidden, weights.attention_norm, first_norm) : hidden;
   const at::Tensor attended = attention(layer, asking, queries ? hidden : asking, stream, pass);
   at::Tensor middle = query_rows(queries ? asking : hidden, pass.last_rows) +
                       pass.at(layer, "hook_attn_out", pass.dropped(attended, layer, output_place));
   if (stream.filter.removed.defined()) middle = middle - stream.filter.removed;
-  if (!config_.norm_before()) middle = normed(middle, weights.attention_norm, first_norm, pass);
+  if (!config_.norm_before()) middle = normed_by(middle, weights.attention_norm, first_norm);
   stream.hidden = middle = pass.at(layer, "hook_resid_mid", middle);
-  if (queries) middle = normed(middle, weights.mlp_norm, second_norm, pass);
-
-  const at::Tensor before = pass.at(
-      layer, "mlp.hook_pre", linear(pre ? normed(middle, weights.mlp_norm, second_norm, pass) : middle, weights.up));
-  at::Tensor neurons, slopes;
-  if (!needs_slopes(layer, stream, pass)) {
-    neurons = models::activated(before, activation_of(config_));
-  } else if (before.is_cpu() && before.scalar_type() == at::kFloat) {
-    std::tie(neurons, slopes) = kernels::trained_activation_with_slope(before, kernels::Activation::gelu_erf);
-  } else {
-    neurons = models::activated(before, kernels::Activation::gelu_erf);
-    slopes = bft::activation_slope(before, kernels::Activation::gelu_erf);
-  }
-  // No one reads the precision after the last layer.
-  if (stream.filter.precision.defined() && layer + 1 < config_.layers) predict(layer, stream, slopes, pass);
-  const at::Tensor fed = linear(pass.at(layer, "mlp.hook_post", neurons), weights.down);
+  if (queries) stream.hidden = middle = normed_by(middle, weights.mlp_norm, second_norm);
+  const at::Tensor fed =
+      fed_forward(filter_,
+                  {.layer = layer,
+                   .last = layer + 1 == config_.layers,
+                   .norm = config_.norm == NormPlace::pre ? &weights.mlp_norm : nullptr,
+                   .own_norm = weights.mlp_norm,
+                   .norm_epsilon = config_.norm_epsilon,
+                   .up = weights.up,
+                   .down = weights.down,
+                   .activation = activation_of(config_),
+                   .filter = weights.filter,
+                   .factors = factors_.empty() ? nullptr : &factors_.at(static_cast<std::size_t>(layer))},
+                  config_.heads, stream, pass);
   at::Tensor result = middle + pass.at(layer, "hook_mlp_out", pass.dropped(fed, layer, mlp_place));
-  if (!config_.norm_before()) result = normed(result, weights.mlp_norm, second_norm, pass);
+  if (!config_.norm_before()) result = normed_by(result, weights.mlp_norm, second_norm);
   if (stream.items.defined()) result = result * query_rows(stream.items, pass.last_rows);
   stream.hidden = pass.at(layer, "hook_resid_post", result);
 }
@@ -233,43 +188,12 @@ at::Tensor SasRec::attention(std::int64_t layer, const at::Tensor& queries, cons
 
 void SasRec::check_request(const hooks::Tokens& tokens, const hooks::ForwardOptions& options,
                            const hooks::Hooks& hooks) const {
-  const at::Tensor& ids = tokens.ids;
-  CHECK(ids.defined() && ids.dim() == 2 && ids.scalar_type() == at::kLong && ids.numel() > 0,
-        "items: ids must be int64 [batch, position], at least one");
-  const std::int64_t positions = ids.size(1);
-  CHECK(positions <= config_.positions, "items: {} positions; the model was made for {} at most", positions,
-        config_.positions);
-  const auto [least, most] = ids.aminmax();
-  CHECK(least.item<std::int64_t>() >= 1 && most.item<std::int64_t>() < config_.ids(),
-        "items: ids from {} to {}; the catalogue has 1 to {}{}", least.item<std::int64_t>(), most.item<std::int64_t>(),
-        config_.items, config_.bidirectional ? fmt::format(", and {} is the mask", config_.items + 1) : "");
-  CHECK(options.stop_at_layer >= -1 && options.stop_at_layer <= config_.layers,
-        "stop_at_layer: {}; it must be 0 to {}, or -1 for all layers", options.stop_at_layer, config_.layers);
-  hooks.check_served_by(sites());
+  check_id_request(tokens, options, hooks,
+                   {config_.positions, config_.items, view().mask, config_.heads, config_.layers,
+                    weights_.item_embedding.scalar_type(), sites()});
   CHECK(options.attention == nullptr || !filter_.has_biased_scores(),
         "attention: arm {} adds biases to the scores; another attention operation cannot stand in for its own",
         name_of(filter_.arm));
-  std::uint64_t bytes = weights_.item_embedding.itemsize();
-  for (const std::int64_t size : {ids.size(0), config_.heads, positions, positions})
-    bytes = checked_mul(bytes, static_cast<std::uint64_t>(size), "size of hook_pattern");
-  for (std::int64_t layer = 0; layer < config_.layers && bytes > options.pattern_memory_bytes; ++layer) {
-    CHECK(!hooks.wants(hooks::block_site(layer, "attn.hook_pattern")),
-          "hook blocks.{}.attn.hook_pattern: needs {}; "
-          "the bound is {}",
-          layer, format_bytes(bytes), format_bytes(options.pattern_memory_bytes));
-  }
-  if (options.stop_at_layer < 0)
-    hooks::check_logits_hooks({&tokens, options, &hooks}, config_.ids(), weights_.item_embedding.scalar_type());
-}
-
-void SasRec::check_packed_hooks(const hooks::Hooks& hooks) const {
-  std::vector<hooks::SiteShape> served;
-  for (const hooks::SiteShape& site : sites()) {
-    const bool whole = is_pattern(site.site) || site.site == hooks::logits_site();
-    CHECK(!whole || !hooks.replaces(site.site), "hook {}: does not exist for packed histories", site.site.name);
-    if (!whole) served.push_back(site);
-  }
-  hooks.check_served_by(served);
 }
 
 hooks::Stream SasRec::forward(const hooks::Tokens& tokens, const hooks::ForwardOptions& options,
@@ -285,11 +209,11 @@ hooks::Stream SasRec::forward(const hooks::Tokens& tokens, const hooks::ForwardO
                   .operation = options.attention,
                   .training = options.training,
                   .stretch_sums = options.stretch_sums};
-  const std::int64_t first = config_.alignment == Alignment::end ? config_.positions - positions : 0;
-  const at::Tensor places = at::arange(first, first + positions, tokens.ids.options()).repeat({batch});
+  const at::Tensor places = places_of(tokens.ids, config_.positions, config_.alignment);
   const bool whole = options.stop_at_layer < 0;
   at::Tensor hidden =
-      run_layers(first_stream(tokens.ids.flatten(), places, pass), whole ? config_.layers : options.stop_at_layer, pass)
+      run_layers(first_stream(filter_, input_part(), tokens.ids.flatten(), places, config_.layers, pass),
+                 whole ? config_.layers : options.stop_at_layer, pass)
           .hidden;
   if (whole) hidden = finished(hidden, pass);
   hooks::Stream stream{hidden.view({batch, positions, config_.width})};
@@ -298,11 +222,7 @@ hooks::Stream SasRec::forward(const hooks::Tokens& tokens, const hooks::ForwardO
 }
 
 at::Tensor SasRec::unembed(const at::Tensor& normalized) {
-  at::Tensor logits = at::linear(normalized, weights_.item_embedding);
-  if (head_bias().defined()) logits = logits + at::constant_pad_nd(head_bias(), {1, 1});
-  for (std::int64_t id = 0; id < config_.ids(); id += config_.items + 1)  // 0, and that of MASK
-    logits.select(-1, id).fill_(-std::numeric_limits<double>::infinity());
-  return logits;
+  return id_scores(normalized, weights_.item_embedding, config_.items, head_bias());
 }
 
 at::Tensor SasRec::target_losses(const at::Tensor& normalized, const at::Tensor& targets) {

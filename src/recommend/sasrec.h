@@ -1,9 +1,8 @@
 #pragma once
 
-#include "bft/feedforward_jacobian.h"
-#include "bft/filter_pass.h"
 #include "bft/packed_observation.h"
 #include "recommend/backbone.h"
+#include "recommend/layer_parts.h"
 #include "recommend/packed_sequences.h"
 #include "recommend/sasrec_config.h"
 #include "recommend/sasrec_weights.h"
@@ -81,9 +80,8 @@ class SasRec : public Backbone, public training::FilterHost {
   const SasRecWeights& weights() const { return weights_; }
 
  private:
-  struct Pass;    // what differs between the two ways in
-  struct Stream;  // what goes from layer to layer
-  class LayerSites;
+  using Pass = PackedPass;     // what differs between the two ways in
+  using Stream = LayerStream;  // what goes from layer to layer
   Stream run_layers(Stream stream, std::int64_t layers, const Pass& pass) const;
   void block(std::int64_t layer, Stream& stream, const Pass& pass) const;
   /// What is added to the stream, before dropout. Updates the precision of the stream.
@@ -106,19 +104,11 @@ class SasRec : public Backbone, public training::FilterHost {
                            const Pass& pass) const;
   /// [batch, head, position, head_dim] of rows [row, head, head_dim].
   hooks::Qkv batched(const hooks::Qkv& heads, const Pass& pass) const;
-  /// The precision of the stream after the MLP.
-  /// @param slopes  [row, neuron] of the activation; undefined if the configuration has no Jacobian or takes its mean
-  void predict(std::int64_t layer, Stream& stream, const at::Tensor& slopes, const Pass& pass) const;
-  at::Tensor jacobian(std::int64_t layer, const at::Tensor& hidden, const at::Tensor& slopes) const;
-  /// Whether the precision after a layer needs the slopes of its activation.
-  bool needs_slopes(std::int64_t layer, const Stream& stream, const Pass& pass) const;
-  Stream first_stream(const at::Tensor& items, const at::Tensor& places, const Pass& pass) const;
+  InputPart input_part() const;
   /// What the head is applied to.
   at::Tensor finished(const at::Tensor& hidden, const Pass& pass) const;
-  at::Tensor normed(const at::Tensor& x, const NormWeights& weights, const hooks::Site& site, const Pass& pass) const;
   void check_request(const hooks::Tokens& tokens, const hooks::ForwardOptions& options,
                      const hooks::Hooks& hooks) const;
-  void check_packed_hooks(const hooks::Hooks& hooks) const;
 
   SasRecConfig config_;
   bft::Filter filter_;  // that of the configuration

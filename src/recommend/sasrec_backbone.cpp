@@ -4,6 +4,7 @@
 #include "recommend/sasrec.h"
 #include "recommend/sasrec_checkpoint.h"
 #include "recommend/sasrec_foreign.h"
+#include "recommend/stored_arm.h"
 
 #include <memory>
 #include <string>
@@ -112,13 +113,7 @@ std::vector<ModelFact> SasRec::facts() const {
                                                                                : "after each sum";
   facts.push_back({"norms", norms, norms});
   if (config.arm == Arm::plain) return facts;
-  std::string changed;
-  const Json usual = Json(knobs_to_json(bft::filter_knobs(), bft::FilterOptions()));
-  const Json own = Json(knobs_to_json(bft::filter_knobs(), config.filter));
-  for (const auto& [key, value] : own.items()) {
-    if (value != usual.at(key)) changed += fmt::format("{}{} {}", changed.empty() ? "" : ", ", key, value.dump());
-  }
-  facts.push_back({"filter", changed.empty() ? "the default options" : "the default options, but " + changed, own});
+  facts.push_back({"filter", changed_options(config.filter), Json(knobs_to_json(bft::filter_knobs(), config.filter))});
   return facts;
 }
 

@@ -4,10 +4,8 @@
 #include "core/knobs.h"
 #include "models/families/config_reader.h"
 #include "recommend/recommender_files.h"
+#include "recommend/stored_arm.h"
 
-#include <fmt/ranges.h>
-
-#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -18,27 +16,11 @@ namespace {
 
 std::vector<Knob<SasRecConfig>> make_knobs(bool bidirectional) {
   using Owner = SasRecConfig;
-  std::vector<Knob<Owner>> knobs = {
-      whole_knob<Owner>("width", "of the residual stream", GAINLENS_MEMBER(width), 1),
-      whole_knob<Owner>("heads", "attention heads; must divide the width", GAINLENS_MEMBER(heads), 1),
-      whole_knob<Owner>("layers", "layers", GAINLENS_MEMBER(layers), 1),
-      whole_knob<Owner>("inner_width", "neurons of the MLP", GAINLENS_MEMBER(inner_width), 1),
-      whole_knob<Owner>("positions", "items of a history that the model sees, the last ones",
-                        GAINLENS_MEMBER(positions), 1),
-      choice_knob<Owner>("norm", "norms before each part (pre) or after each sum (post)", {"pre", "post"},
-                         GAINLENS_MEMBER(norm)),
-      choice_knob<Owner>("embedding_factor",
-                         "an item's embedding is taken as it is (one) or times the root of the width",
-                         {"one", "sqrt_width"}, GAINLENS_MEMBER(embedding_factor))
-          .absent_is("one"),
-      real_knob<Owner>("embedding_deviation", "of the embeddings before training", GAINLENS_MEMBER(embedding_deviation),
-                       {0, 1e6, false})
-          .absent_is(0.02),
-      flag_knob<Owner>("embedding_norm", "a norm after the embeddings", GAINLENS_MEMBER(embedding_norm)),
-      real_knob<Owner>("norm_epsilon", "added to the variance in norms", GAINLENS_MEMBER(norm_epsilon), {1e-15, 1}),
-      choice_knob<Owner>("alignment", "the last item (end) or the first (start) has a fixed position", {"end", "start"},
-                         GAINLENS_MEMBER(alignment)),
-  };
+  std::vector<Knob<Owner>> knobs = size_knobs<Owner>();
+  knobs.push_back(choice_knob<Owner>("norm", "norms before each part (pre) or after each sum (post)", {"pre", "post"},
+                                     GAINLENS_MEMBER(norm)));
+  const std::vector<Knob<Owner>> of_embedding = embedding_knobs<Owner>();
+  knobs.insert(knobs.end(), of_embedding.begin(), of_embedding.end());
   if (bidirectional)
     knobs.push_back(real_knob<Owner>("mask_probability", "of each item of a training history, of backbone bert4rec",
                                      GAINLENS_MEMBER(mask_probability), {0, 1, false}));
@@ -46,24 +28,6 @@ std::vector<Knob<SasRecConfig>> make_knobs(bool bidirectional) {
 }
 
 #undef GAINLENS_MEMBER
-
-/// The arm with the options of its filter; without the key it is a plain SASRec.
-void read_arm(models::ConfigReader& reader, SasRecConfig& config) {
-  const Json *arm = reader.find("arm"), *filter = reader.find("filter");
-  if (arm == nullptr && filter == nullptr) return;
-  CHECK(arm != nullptr, "{}: 'filter' is given without 'arm', the name of the arm that reads it", reader.where());
-  CHECK(filter != nullptr, "{}: 'arm' is given without 'filter', the options of its filter", reader.where());
-  CHECK(arm->is_string(), "{}: 'arm' is {}; must be a name", reader.where(), printable(arm->dump(), 60));
-  CHECK(filter->is_object(), "{}: 'filter' is {}; must be an object", reader.where(), printable(filter->dump(), 60));
-  const ArmParts* parts = find_arm(arm->get<std::string>());
-  std::vector<std::string> names;
-  for (const ArmParts& known : all_arms()) names.emplace_back(known.name);
-  CHECK(parts != nullptr, "{}: 'arm' is {}; must be one of {}{}", reader.where(), printable(arm->dump(), 60),
-        fmt::join(names, ", "), did_you_mean(arm->get<std::string>(), names));
-  config.arm = parts->arm;
-  const std::string where = reader.where() + ": 'filter'";
-  read_knobs(bft::filter_knobs(), config.filter, *filter, where);
-}
 
 /// The keys of the object 'foreign' of config.json.
 std::span<const Knob<ForeignParts>> foreign_knobs() {
@@ -88,30 +52,16 @@ void read_foreign(models::ConfigReader& reader, SasRecConfig& config) {
   read_knobs(foreign_knobs(), config.foreign, *foreign, reader.where() + ": 'foreign'");
 }
 
-void expect(models::ConfigReader& reader, const std::string& key, const std::string& only) {
-  const std::string text = reader.text(key);
-  CHECK(text == only, "{}: '{}' is '{}'; must be '{}'", reader.where(), key, printable(text, 60), only);
-}
-
 }  // namespace
 
 void check(const SasRecConfig& config, const std::string& where) {
-  const auto in_range = [&](const char* key, std::int64_t value, std::int64_t most) {
-    CHECK(value >= 1 && value <= most, "{}: '{}' is {}; must be 1 to {}", where, key, value, most);
-  };
-  in_range("items", config.items, most_items);
-  in_range("width", config.width, 16384);
-  in_range("heads", config.heads, 1024);
-  in_range("layers", config.layers, 1024);
-  in_range("inner_width", config.inner_width, 262144);
-  in_range("positions", config.positions, 1 << 20);
+  check_shape(config, where);
   CHECK(!config.bidirectional || config.positions > 1,
         "{}: 'positions' is 1; one position of {} is that of the mask, so it must be at least 2", where,
         sasrec_name(true));
-  CHECK(config.width % config.heads == 0, "{}: 'width' is {} and 'heads' is {}; heads must divide the width", where,
-        config.width, config.heads);
-  CHECK(std::isfinite(config.norm_epsilon) && config.norm_epsilon > 0, "{}: 'norm_epsilon' is {}; must be positive",
-        where, config.norm_epsilon);
+  CHECK(config.arm != Arm::ffn,
+        "{}: arm ffn is for a backbone without an MLP; backbone {} has one in every layer: its arm plain", where,
+        sasrec_name(config.bidirectional));
   const bool padded = config.foreign.padding != ForeignParts::Padding::none;
   CHECK(config.foreign == ForeignParts{} || (config.arm == Arm::plain && !config.bidirectional),
         "{}: 'foreign' is for plain models of {}", where, sasrec_name(false));
@@ -144,10 +94,7 @@ OrderedJson to_json(const SasRecConfig& config) {
   document.update(knobs_to_json(sasrec_knobs(config.bidirectional), config));
   document["activation"] = "gelu";
   if (config.foreign != ForeignParts{}) document["foreign"] = knobs_to_json(foreign_knobs(), config.foreign);
-  if (config.arm != Arm::plain) {
-    document["arm"] = name_of(config.arm);
-    document["filter"] = knobs_to_json(bft::filter_knobs(), config.filter);
-  }
+  write_arm(document, config.arm, config.filter);
   return document;
 }
 
@@ -156,19 +103,17 @@ SasRecConfig parse_sasrec_config(const Json& document, const std::string& where,
   SasRecConfig config;
   config.bidirectional = bidirectional;
   models::ConfigReader reader(document, where);
-  expect(reader, "model_type", model_type_of(sasrec_name(bidirectional)));
+  expect_text(reader, "model_type", model_type_of(sasrec_name(bidirectional)));
   config.items = reader.integer("items", 1, most);
   Json options = Json::object();
   for (const Knob<SasRecConfig>& knob : sasrec_knobs(bidirectional)) {
     if (const Json* value = reader.find(knob.key)) options[knob.key] = *value;
   }
   read_knobs(sasrec_knobs(bidirectional), config, options, where);
-  expect(reader, "activation", "gelu");
-  read_arm(reader, config);
+  expect_text(reader, "activation", "gelu");
+  read_arm(reader, config.arm, config.filter);
   read_foreign(reader, config);
-  std::vector<std::string> unknown = reader.unread();
-  std::erase(unknown, "data");  // of which split it was trained, see recommender_checkpoint.h
-  CHECK(unknown.empty(), "{}: {}", where, made_by_newer_version(unknown));
+  check_all_read(reader);
   check(config, where);
   return config;
 }

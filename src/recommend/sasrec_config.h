@@ -5,6 +5,7 @@
 #include "core/knobs.h"
 #include "recommend/arm.h"
 #include "recommend/history_view.h"
+#include "recommend/model_shape.h"
 
 #include <cstdint>
 #include <span>
@@ -17,9 +18,6 @@ enum class NormPlace {
   pre,   ///< before attention and MLP; one more after the last layer
   post,  ///< after each residual sum
 };
-
-/// What the embedding of an item is multiplied by before the position's is added.
-enum class EmbeddingFactor { one, sqrt_width };
 
 /// What SASRec has in other programs and not here: such models are ranked, and not trained. Defaults: as here.
 struct ForeignParts {

@@ -1,37 +1,32 @@
 #include "bft/filter_pass.h"
 #include "core/check.h"
 #include "kernels/gradient/packed_attention.h"
-#include "kernels/gradient/selected_rows.h"
 #include "models/decoder/attention_ops.h"
-#include "recommend/sasrec_pass.h"
+#include "recommend/sasrec.h"
 
 #include <ATen/ATen.h>
-#include <ATen/core/grad_mode.h>
 
 #include <vector>
 
-// What SASRec gives its filter: attention with moments, and the diagonal of the Jacobian.
+// What SASRec gives its filter: attention with moments.
 
 namespace gainlens::recommend {
 
 at::Tensor SasRec::initial_precision(const at::Tensor& items) const {
-  const bool content = filter_.options.initial_precision == bft::InitialPrecision::content;
-  return bft::initial_precision(filter_.options, weights_.precision, items,
-                                content ? kernels::selected_rows(weights_.item_embedding, items) : at::Tensor());
+  return recommend::initial_precision(filter_, input_part(), items);
 }
 
 void SasRec::refresh_jacobian() {
-  if (!filter_.has_jacobian() || filter_.options.jacobian != bft::JacobianForm::low_rank) return;
-  const at::NoGradGuard no_gradients;
-  factors_.clear();
-  for (const SasRecLayerWeights& layer : weights_.layers)
-    factors_.push_back(bft::jacobian_factors(layer.up.weight, layer.down.weight, filter_.options.jacobian_rank));
+  std::vector<const LinearWeights*> up, down;
+  for (const SasRecLayerWeights& layer : weights_.layers) {
+    up.push_back(&layer.up);
+    down.push_back(&layer.down);
+  }
+  factors_ = jacobian_factors(filter_, up, down);
 }
 
 std::vector<double> SasRec::jacobian_energy() const {
-  std::vector<double> kept;
-  for (const bft::JacobianFactors& factors : factors_) kept.push_back(factors.kept);
-  return kept;
+  return kept_energy(factors_);
 }
 
 std::vector<bft::FilterWeights*> SasRec::layer_filter_weights() {
@@ -121,29 +116,6 @@ at::Tensor SasRec::shown_pattern(const hooks::Site& site, const hooks::Qkv& head
   hooks::PrecisionBias bias{.log_decay = biases.log_decay};
   if (biases.key.defined()) bias.key = biases.key.view({pass.batch, pass.positions});
   return pass.hooks.at(site, models::attention_pattern(batched(heads, pass), {.causal = !config_.bidirectional}, bias));
-}
-
-bool SasRec::needs_slopes(std::int64_t layer, const Stream& stream, const Pass& pass) const {
-  const bool takes_mean = filter_.has_running_jacobian() && !pass.training;
-  return stream.filter.precision.defined() && filter_.has_jacobian() && !takes_mean && layer + 1 < config_.layers;
-}
-
-at::Tensor SasRec::jacobian(std::int64_t layer, const at::Tensor& hidden, const at::Tensor& slopes) const {
-  const SasRecLayerWeights& weights = weights_.layers[static_cast<std::size_t>(layer)];
-  if (filter_.options.jacobian == bft::JacobianForm::low_rank)
-    return bft::jacobian(factors_.at(static_cast<std::size_t>(layer)), slopes);
-  if (!filter_.options.norm_jacobian) return bft::jacobian(weights.up.weight, weights.down.weight, slopes);
-  const at::Tensor deviation = (hidden.var(-1, /*unbiased=*/false, /*keepdim=*/true) + config_.norm_epsilon).sqrt();
-  const at::Tensor normalised = (hidden - hidden.mean(-1, /*keepdim=*/true)) / deviation;
-  return bft::jacobian_with_norm(weights.up.weight, weights.down.weight, slopes, normalised, deviation,
-                                 weights.mlp_norm.weight);
-}
-
-void SasRec::predict(std::int64_t layer, Stream& stream, const at::Tensor& slopes, const Pass& pass) const {
-  const LayerSites sites(pass, layer);
-  const SasRecLayerWeights& weights = weights_.layers[static_cast<std::size_t>(layer)];
-  bft::FilterPass filter(filter_, weights.filter, sites, stream.filter, config_.heads);
-  filter.predict(slopes.defined() ? jacobian(layer, stream.hidden, slopes) : at::Tensor());
 }
 
 }  // namespace gainlens::recommend

@@ -1,46 +1,11 @@
 #include "recommend/sasrec_weights.h"
 
-#include <ATen/ATen.h>
-
-#include <cmath>
+#include <fmt/format.h>
 
 namespace gainlens::recommend {
-namespace {
-
-class Slots {
- public:
-  void drawn(std::string name, at::Tensor& tensor, std::vector<std::int64_t> shape,
-             WeightRole role = WeightRole::weight) {
-    slots_.push_back({std::move(name), std::move(shape), &tensor, role, std::nullopt});
-  }
-  void add(std::string name, at::Tensor& tensor, std::vector<std::int64_t> shape, WeightRole role, double start) {
-    slots_.push_back({std::move(name), std::move(shape), &tensor, role, start});
-  }
-  void norm(const std::string& name, NormWeights& norm, std::int64_t width) {
-    add(name + ".weight", norm.weight, {width}, WeightRole::weight, 1);
-    add(name + ".bias", norm.bias, {width}, WeightRole::weight, 0);
-  }
-  void linear(const std::string& name, LinearWeights& linear, std::int64_t out, std::int64_t in) {
-    drawn(name + ".weight", linear.weight, {out, in});
-    add(name + ".bias", linear.bias, {out}, WeightRole::weight, 0);
-  }
-  template <typename Weights>
-  void filter(const std::string& prefix, const std::vector<bft::FilterSlot>& slots, Weights& weights) {
-    const auto tensors = bft::tensors_by_name(weights);
-    for (const bft::FilterSlot& slot : slots)
-      slots_.push_back({prefix + std::string(slot.name), slot.shape, tensors.at(slot.name), slot.role, slot.start});
-  }
-  std::vector<SasRecSlot> take() { return std::move(slots_); }
-
- private:
-  std::vector<SasRecSlot> slots_;
-};
-
-}  // namespace
-
 std::vector<SasRecSlot> sasrec_slots(const SasRecConfig& config, SasRecWeights& weights) {
   const std::int64_t width = config.width;
-  Slots slots;
+  SlotList slots;
   slots.drawn("item_embedding.weight", weights.item_embedding, {config.ids(), width});
   slots.drawn("position_embedding.weight", weights.position_embedding, {config.positions, width});
   if (config.embedding_norm) slots.norm("embedding_norm", weights.embedding_norm, width);
@@ -72,13 +37,8 @@ std::vector<SasRecSlot> sasrec_slots(const SasRecConfig& config, SasRecWeights& 
 
 SasRecWeights initial_sasrec_weights(const SasRecConfig& config, std::uint64_t seed) {
   SasRecWeights weights;
-  for (const SasRecSlot& slot : sasrec_slots(config, weights)) {
-    at::Tensor values = initial_values(slot, seed);
-    const bool embeds = slot.tensor == &weights.item_embedding || slot.tensor == &weights.position_embedding;
-    if (embeds) values.mul_(config.embedding_deviation / initial_deviation);
-    if (slot.tensor == &weights.item_embedding) values[0].zero_();
-    *slot.tensor = values.set_requires_grad(slot.role != WeightRole::constant);
-  }
+  set_initial(sasrec_slots(config, weights), seed, weights.item_embedding, weights.position_embedding,
+              config.embedding_deviation);
   return weights;
 }
 

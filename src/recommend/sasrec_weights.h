@@ -1,6 +1,7 @@
 #pragma once
 
 #include "bft/filter_weights.h"
+#include "recommend/layer_weights.h"
 #include "recommend/sasrec_config.h"
 #include "recommend/weight_slot.h"
 
@@ -12,15 +13,6 @@
 #include <vector>
 
 namespace gainlens::recommend {
-
-/// A linear layer: weight [out, in] and bias [out].
-struct LinearWeights {
-  at::Tensor weight, bias;
-};
-/// A layer norm: weight and bias, [width].
-struct NormWeights {
-  at::Tensor weight, bias;
-};
 
 struct SasRecLayerWeights {
   NormWeights attention_norm, mlp_norm;

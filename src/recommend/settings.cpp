@@ -26,7 +26,20 @@ std::vector<Knob<Settings>> make_knobs(const BackboneKind& backbone) {
 
 #undef GAINLENS_MEMBER
 
+/// What no source of settings has changed.
+Settings default_settings(const BackboneKind& backbone) {
+  Settings settings;
+  settings.backbone = &backbone;
+  set_knobs(knobs(backbone), settings, backbone.defaults, "defaults");
+  return settings;
+}
+
 void check_together(const Settings& settings, const std::string& where) {
+  const double most = settings.backbone->most_dropout;
+  for (const auto& [key, rate] :
+       {std::pair{"dropout", settings.dropout}, {"attention_dropout", settings.attention_dropout}})
+    CHECK(rate <= most, "{}: '{}' is {}; backbone {} takes at most {}", where, key, rate, settings.backbone->name,
+          most);
   settings.backbone->check(plan_of(settings, Arm::plain, 1), where);
   bft::check(settings.filter, where);
 }
@@ -51,14 +64,12 @@ OrderedJson to_json(const Settings& settings) {
 }
 
 void check_settings(const Json& changes, const std::string& where, const BackboneKind& backbone) {
-  Settings settings;
-  settings.backbone = &backbone;
+  Settings settings = default_settings(backbone);
   set_knobs(knobs(backbone), settings, changes, where);
 }
 
 Settings settings_of(const Json& changes, const std::string& where, const BackboneKind& backbone) {
-  Settings settings;
-  settings.backbone = &backbone;
+  Settings settings = default_settings(backbone);
   set_knobs(knobs(backbone), settings, changes, where);
   check_together(settings, where);
   return settings;
@@ -100,8 +111,10 @@ const std::vector<Preset>& presets() {
 }
 
 Json preset(std::string_view name, const BackboneKind& backbone) {
+  std::vector<Preset> all = presets();
+  all.insert(all.end(), backbone.presets.begin(), backbone.presets.end());
   std::vector<std::string> names;
-  for (const Preset& known : presets()) {
+  for (const Preset& known : all) {
     names.push_back(known.name);
     if (known.name != name) continue;
     Json changes = known.changes;

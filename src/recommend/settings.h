@@ -48,15 +48,10 @@ Settings stored_settings(const Json& stored, const std::string& where, const Bac
 /// patience is kept with its state.
 training::RequestRules request_rules(const BackboneKind& backbone);
 
-/// Settings with a name, for --preset; the first is the default. Source: docs/bft.md, "Readings".
-struct Preset {
-  std::string name;
-  std::string help;
-  Json changes;  ///< of the defaults, by key
-};
+/// The presets of every backbone; the first is the default. Source: docs/bft.md, "Readings".
 const std::vector<Preset>& presets();
 /// What a preset changes in the defaults of a backbone. The norm after the embeddings is left out for one without it.
-/// @throws InvalidArgument  there is no such preset (nearest match named)
+/// @throws InvalidArgument  the backbone has no such preset (nearest match named)
 Json preset(std::string_view name, const BackboneKind& backbone = backbones().front());
 
 }  // namespace gainlens::recommend

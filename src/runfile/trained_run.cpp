@@ -49,6 +49,8 @@ const std::vector<FilterCurve>& filter_curves() {
       {"stream_size", "root mean square of the stream h before the layer", true},
       {"estimate_size", "root mean square of the estimate e that attention gives", true},
       {"value_size", "root mean square of the values v that attention averages", true},
+      {"share_of_raised_sums", "share of the sums of weights of both signs that were raised to their least; else NaN",
+       true},
   };
   return curves;
 }

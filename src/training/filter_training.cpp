@@ -80,12 +80,16 @@ void FilterTraining::observe_evaluation() {
   const auto itself = [](const at::Tensor& x) { return x; };
   const auto squared = [](const at::Tensor& x) { return x.to(at::kDouble).square(); };
   const auto at_most = [most](const at::Tensor& x) { return x >= most; };
+  const auto is_raised = [least = options().estimator_options().least_weight_share](const at::Tensor& x) {
+    return x < least;
+  };
   for (std::int64_t layer = 0; layer < std::ssize(layers_); ++layer) {
     keep(layer, bft::precision_site, "precision", itself);
     keep(layer, bft::precision_site, "share_of_precision_at_most", at_most);
     keep(layer, bft::observation_site, "observation_precision", itself);
     keep(layer, bft::observation_site, "share_at_most", at_most);
     keep(layer, bft::gain_site, "gain", itself);
+    if (host_.has_signed_weights()) keep(layer, balance_site, "share_of_raised_sums", is_raised);
     keep(layer, "hook_resid_pre", "stream_size", squared);
     keep(layer, "attn.hook_z", "estimate_size", squared);
     keep(layer, "attn.hook_v", "value_size", squared);

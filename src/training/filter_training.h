@@ -12,9 +12,14 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gainlens::training {
+
+/// Site of a layer whose weights may be negative: |sum w| / sum |w| of each query and head, [batch, position, head].
+/// Where it is below bft::EstimatorOptions::least_weight_share, the sum was raised to that share.
+inline constexpr std::string_view balance_site = "attn.hook_weight_balance";
 
 /// What the training of a filter asks of its model. Weights are those of the model: what is written into them acts.
 class FilterHost {
@@ -31,6 +36,8 @@ class FilterHost {
   virtual void refresh_jacobian() = 0;
   /// [layer] share of the squared singular values that the factors keep; empty without factors.
   virtual std::vector<double> jacobian_energy() const = 0;
+  /// Whether attention weights may be negative; then the model has balance_site.
+  virtual bool has_signed_weights() const { return false; }
 };
 
 /// Passes that a filter's training asks for besides those of the steps: without dropout, as in evaluation.

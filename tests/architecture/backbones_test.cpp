@@ -17,7 +17,7 @@ namespace gainlens::testing {
 namespace {
 
 bool names_backbone(const std::string& text) {
-  return std::regex_match(text, std::regex("sasrec|bert4rec"));
+  return std::regex_match(text, std::regex("sasrec|bert4rec|hstu"));
 }
 
 /// The code of a line: without comments, and without texts for readers. The names of backbones stay, as do included
@@ -38,13 +38,13 @@ std::vector<std::string> places_that_name_one(const std::filesystem::path& root)
     return file.starts_with("src/") || file.starts_with("bench/");
   };
   const auto may = [](const std::string& file) {
-    return file.starts_with("src/recommend/sasrec") || file == "src/recommend/backbones.cpp" ||
-           file == "src/recommend/backbone_keys.cpp";
+    return file.starts_with("src/recommend/sasrec") || file.starts_with("src/recommend/hstu") ||
+           file == "src/recommend/backbones.cpp" || file == "src/recommend/backbone_keys.cpp";
   };
   std::vector<std::string> places;
   for (const SourceLine& line : lines_of(root, {".cpp", ".h"})) {
     if (!is_program(line.file) || may(line.file)) continue;
-    if (std::regex_search(code_of(line.text), std::regex("sasrec|bert4rec", std::regex::icase)))
+    if (std::regex_search(code_of(line.text), std::regex("sasrec|bert4rec|hstu", std::regex::icase)))
       places.push_back(line.place());
   }
   return places;

@@ -169,7 +169,7 @@ TEST(FilterTraining, RecordsEachLayerOfEachEvaluation) {
   std::getline(csv, line);
   EXPECT_EQ(line,
             "step,layer,precision,observation_precision,gain,process_noise,stretch,share_at_most,decay,"
-            "share_of_precision_at_most,jacobian_energy,stream_size,estimate_size,value_size");
+            "share_of_precision_at_most,jacobian_energy,stream_size,estimate_size,value_size,share_of_raised_sums");
   std::getline(csv, line);
   EXPECT_THAT(line, HasSubstr("10,0,,,,"));
 }

@@ -92,7 +92,8 @@ TEST(Backbones, EachIsMadeStoredAndOpened) {
     EXPECT_EQ(catalogue_size(folder.path()), 9);
     const at::NoGradGuard no_gradients;
     const std::vector<data::ItemId> items{3, 9, 1, 4, 4, 2};
-    const std::vector<data::History> history{{items, {}}};
+    const std::vector<double> times{1, 2, 30, 400, 5000, 60000};
+    const std::vector<data::History> history{{items, times}};
     const PackedSequences packed = pack(history, model->view());
     const at::Tensor hidden = model->run(packed);
     EXPECT_EQ(hidden.sizes(), (std::vector<std::int64_t>{5, model->head().size(1)}));

@@ -22,12 +22,12 @@ namespace {
 using gainlens::testing::refusal_of;
 using ::testing::HasSubstr;
 
-Settings with(const Json& changes, std::int64_t layers) {
+Settings with(const Json& changes, std::int64_t layers, const std::string& backbone = "sasrec") {
   Json all = {{"width", 8},   {"inner_width", 16},      {"positions", 8}, {"batch", 8},      {"epochs", 2},
               {"dropout", 0}, {"attention_dropout", 0}, {"warm_up", 1},   {"layers", layers}};
   all["learning_rate"] = 0.01;
   if (!changes.is_null()) all.update(changes);
-  return settings_of(all, "test");
+  return settings_of(all, "test", backbone_named(backbone, "test"));
 }
 
 /// A setting beside which others stand, and another value of it.
@@ -113,6 +113,7 @@ const std::vector<Case>& cases() {
 
 class Trainings {
  public:
+  explicit Trainings(std::string backbone = "sasrec") : backbone_(std::move(backbone)) {}
   /// The numbers of the arm; empty: the arm cannot have these settings.
   std::string numbers(const std::string& arm, std::int64_t layers, const Json& changes) {
     const std::string key = Json{arm, layers, changes}.dump();
@@ -124,7 +125,7 @@ class Trainings {
   /// Nothing is written to files: there are several hundred trainings.
   std::string trained(const std::string& arm, std::int64_t layers, const Json& changes) const {
     try {
-      const Settings settings = with(changes, layers);
+      const Settings settings = with(changes, layers, backbone_);
       const ArmParts* const parts = find_arm(arm);
       if (parts == nullptr)
         return Json(rank_all(*make_baseline(arm, split_), split_, data::HeldOut::test,
@@ -146,7 +147,8 @@ class Trainings {
     }
   }
 
-  data::LeaveOneOut split_ = ring_of(30, 11);
+  std::string backbone_;
+  data::LeaveOneOut split_ = timed_ring_of(30, 11);
   std::map<std::string, std::string> numbers_;
 };
 
@@ -165,6 +167,34 @@ TEST(IdleSettings, AreThoseThatChangeNoNumber) {
         EXPECT_EQ(why_idle(with(setting.beside, layers), arm, setting.key).empty(), before != after)
             << arm << " with " << layers << " layers, " << setting.key << " beside " << setting.beside;
       }
+    }
+  }
+}
+
+TEST(IdleSettings, OfHstuAreThoseThatChangeNoNumber) {
+  Trainings trainings("hstu");
+  const std::vector<Case> own = {{"inner_width", 24},
+                                 {"precision_place", "multiplicative"},
+                                 {"time_bias", false},
+                                 {"output_projection", false},
+                                 {"gain_place", "after"},
+                                 {"prior_strength", 2},
+                                 {"recency_decay", false},
+                                 {"precision_place", "multiplicative", {{"recency_decay", false}}},
+                                 {"initial_precision", "table"},
+                                 {"initial_gain", 0.5},
+                                 {"jacobian", "exact"},
+                                 {"precision_learning_rate", 1}};
+  for (const Arm arm : arms_of("hstu")) {
+    const std::string name(name_of(arm));
+    for (const Case& setting : own) {
+      Json changed = setting.beside;
+      changed[setting.key] = setting.value;
+      const std::string before = trainings.numbers(name, 2, setting.beside),
+                        after = trainings.numbers(name, 2, changed);
+      ASSERT_FALSE(before.empty() || after.empty()) << name << " " << setting.key;
+      EXPECT_EQ(why_idle(with(setting.beside, 2, "hstu"), name, setting.key).empty(), before != after)
+          << name << ", " << setting.key << " beside " << setting.beside;
     }
   }
 }

@@ -58,6 +58,15 @@ TEST(Presets, LeaveOutTheNormOfABackboneWithoutIt) {
   EXPECT_TRUE(preset("beauty-tuned", backbones().front()).contains("embedding_norm"));
 }
 
+TEST(Presets, OfABackboneAreItsOwn) {
+  const BackboneKind& hstu = backbone_named("hstu", "test");
+  const Settings settings = settings_of(preset("reference", hstu), "preset", hstu);
+  EXPECT_EQ(settings.loss, LossKind::sampled);
+  EXPECT_EQ(settings.model.at("output"), "unit");
+  EXPECT_EQ(settings.dropout, 0.2);  // the backbone's own default
+  EXPECT_THAT(refusal_of([] { preset("reference"); }), HasSubstr("'reference'; must be one of paper"));
+}
+
 TEST(TrainingMemory, GrowsWithTheBatchAndRefusesWhatDoesNotFit) {
   const data::LeaveOneOut split = ring_of(2000, 23);
   Settings settings = small();

@@ -41,12 +41,13 @@ std::pair<double, std::vector<at::Tensor>> step_of(RecommendTask& task, std::int
 }
 
 TEST(RecommendTask, ProcessesTogetherComputeTheStepsOfOne) {
-  const data::LeaveOneOut split = ring_of(35, 23);  // batches of 16, 16 and 3 users
+  const data::LeaveOneOut split = timed_ring_of(35, 23);  // batches of 16, 16 and 3 users
   std::vector<std::pair<Settings, Arm>> cases;
-  for (const ArmParts& parts : all_arms()) cases.emplace_back(small(), parts.arm);
+  for (const Arm arm : arms_of()) cases.emplace_back(small(), arm);
   cases.emplace_back(small(), Arm::plain);
   cases.back().first.loss = LossKind::sampled;
   for (const Arm arm : {Arm::plain, Arm::bft}) cases.emplace_back(small("bert4rec"), arm);
+  for (const Arm arm : {Arm::plain, Arm::ffn, Arm::bft}) cases.emplace_back(small("hstu"), arm);
   for (const auto& [settings, arm] : cases) {
     for (std::int64_t step = 0; step < 3; ++step) {
       training::SingleReplica alone;
@@ -105,9 +106,9 @@ auto train_in(const std::filesystem::path& folder, const Settings& settings, Arm
 }
 
 TEST(RecommendTask, InterruptedAnywhereEndsWithTheSameBits) {
-  const data::LeaveOneOut split = ring_of(60, 23);
+  const data::LeaveOneOut split = timed_ring_of(60, 23);
   std::vector<std::pair<Settings, Arm>> cases;
-  for (const ArmParts& parts : all_arms()) cases.emplace_back(small(), parts.arm);
+  for (const Arm arm : arms_of()) cases.emplace_back(small(), arm);
   cases.emplace_back(small(), Arm::bft);
   cases.back().first.filter.initial_precision = bft::InitialPrecision::em;
   cases.emplace_back(small(), Arm::bft);
@@ -115,6 +116,7 @@ TEST(RecommendTask, InterruptedAnywhereEndsWithTheSameBits) {
   cases.back().first.filter.warm_up = 14;
   cases.back().first.filter.warm_up_form = bft::WarmUp::blend;
   for (const Arm arm : {Arm::plain, Arm::bft}) cases.emplace_back(small("bert4rec"), arm);
+  for (const Arm arm : {Arm::plain, Arm::bft}) cases.emplace_back(small("hstu"), arm);
   cases.emplace_back(small("bert4rec"), Arm::bft);
   cases.back().first.filter.initial_precision = bft::InitialPrecision::em;
   for (const auto& [settings, arm] : cases) {

@@ -1,10 +1,12 @@
 #pragma once
 
+#include "core/error.h"
 #include "recommend/settings.h"
 #include "recommend/train_recommend.h"
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace gainlens::recommend {
 
@@ -21,6 +23,21 @@ inline Settings small(const std::string& backbone = "sasrec") {
                       {"save_every", 2},
                       {"warm_up", 1}},
                      "test", backbone_named(backbone, "test"));
+}
+
+/// The arms that a backbone has.
+inline std::vector<Arm> arms_of(const std::string& backbone = "sasrec") {
+  const Settings settings = small(backbone);
+  std::vector<Arm> arms;
+  for (const ArmParts& parts : all_arms()) {
+    try {
+      settings.backbone->check(plan_of(settings, parts.arm, /*items=*/9), "test");
+      arms.push_back(parts.arm);
+    } catch (const InvalidArgument&) {
+      continue;
+    }
+  }
+  return arms;
 }
 
 /// A run of two seeds, 3 and 4, with 6 epochs of these settings. Its data has the name "ring".

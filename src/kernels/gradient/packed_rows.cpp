@@ -14,6 +14,7 @@
 #include "hwy/contrib/math/math-inl.h"
 #include "kernels/strip_products-inl.h"
 #include "kernels/stored_vectors-inl.h"
+#include "kernels/gradient/row_vectors-inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
@@ -22,31 +23,7 @@ namespace {  // other files of vector code may use the same names
 namespace hn = hwy::HWY_NAMESPACE;
 
 using Floats = Tag<float>;
-using Vector = hn::Vec<Floats>;
-
 constexpr std::int64_t lanes = Lanes<float>();
-
-/// The numbers of a row from index i on, 0 after `dims` numbers.
-HWY_INLINE Vector LoadRow(const float* row, std::int64_t i, std::int64_t dims) {
-  return LoadStored(ElementType::float32, row, i, std::min(lanes, dims - i));
-}
-
-HWY_INLINE float Product(const float* left, const float* right, std::int64_t dims) {
-  const Floats tag;
-  auto sum = hn::Zero(tag);
-  for (std::int64_t i = 0; i < dims; i += lanes) sum = hn::MulAdd(LoadRow(left, i, dims), LoadRow(right, i, dims), sum);
-  return hn::GetLane(hn::SumOfLanes(tag, sum));
-}
-
-/// to += factor row.
-HWY_INLINE void Add(float factor, const float* row, std::int64_t dims, float* to) {
-  const Floats tag;
-  const auto scale = hn::Set(tag, factor);
-  for (std::int64_t i = 0; i < dims; i += lanes) {
-    const auto sum = hn::MulAdd(scale, LoadRow(row, i, dims), LoadRow(to, i, dims));
-    StoreStored(ElementType::float32, sum, to, i, std::min(lanes, dims - i));
-  }
-}
 
 void Weights(const PackedHead& head, std::int64_t query, std::int64_t keys, float* HWY_RESTRICT weights) {
   const Floats tag;

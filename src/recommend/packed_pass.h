@@ -1,36 +1,29 @@
 #pragma once
 
 #include "bft/filter_pass.h"
+#include "hooks/hooked_model.h"
+#include "hooks/hooks.h"
 #include "kernels/gradient/dropout.h"
-#include "kernels/gradient/trained_linear.h"
-#include "recommend/sasrec.h"
+#include "kernels/gradient/packed_attention.h"
+#include "recommend/backbone.h"
+
+#include <ATen/ATen.h>
 
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-// Inner parts of SasRec, shared by its two source files.
+// One pass of a backbone, and what its layers do with it.
 
 namespace gainlens::recommend {
-
-inline at::Tensor linear(const at::Tensor& input, const LinearWeights& weights) {
-  return input.scalar_type() == at::kFloat ? kernels::trained_linear(input, weights.weight, weights.bias)
-                                           : at::linear(input, weights.weight, weights.bias);
-}
 
 /// Places of a dropout in the model: numbers within the layer.
 inline constexpr std::uint64_t places_per_layer = 4, embedding_place = 0, attention_place = 1, output_place = 2,
                                mlp_place = 3;
 
-/// What goes from layer to layer.
-struct SasRec::Stream {
-  at::Tensor hidden;  ///< [row, width]
-  bft::FilterState filter = {};
-  at::Tensor items = {};  ///< [row, 1]: 1 for items and 0 for padding, where the model sets padding to 0
-};
-
 /// One pass. Rows of the stream are positions of packed sequences; hooks see them as [batch, position, ..].
-struct SasRec::Pass {
+struct PackedPass {
   const hooks::Hooks& hooks;
   const kernels::PackedBounds& bounds;
   std::int64_t batch, positions;            // packed sequences: a batch of one, with all their positions
@@ -40,6 +33,7 @@ struct SasRec::Pass {
   TrainingNoise noise = {};
   std::vector<at::Tensor>* stretch_sums = nullptr;
   const AttentionWatcher* watch = nullptr;
+  at::Tensor times = {};      // as in PackedSequences
   at::Tensor last_rows = {};  // int64 [sequence]: the only rows that are wanted, without hooks; undefined: all are
 
   bool shows(const hooks::Site& site) const { return !hooks.empty() && hooks.wants(site); }
@@ -69,9 +63,9 @@ inline at::Tensor query_rows(const at::Tensor& rows, const at::Tensor& last_rows
 }
 
 /// The sites of the filter in a layer of a pass.
-class SasRec::LayerSites : public bft::FilterSites {
+class LayerSites : public bft::FilterSites {
  public:
-  LayerSites(const Pass& pass, std::int64_t layer) : pass_(pass), layer_(layer) {}
+  LayerSites(const PackedPass& pass, std::int64_t layer) : pass_(pass), layer_(layer) {}
   at::Tensor at(std::string_view site, const at::Tensor& rows) const override { return pass_.at(layer_, site, rows); }
   bool wants(std::string_view site) const override {
     return !pass_.hooks.empty() && pass_.shows(hooks::block_site(layer_, site));
@@ -81,7 +75,7 @@ class SasRec::LayerSites : public bft::FilterSites {
   }
 
  private:
-  const Pass& pass_;
+  const PackedPass& pass_;
   std::int64_t layer_;
 };
 
