@@ -104,8 +104,8 @@ TEST_F(HstuCommands, ARunGoesThroughEveryCommand) {
        {std::vector<std::string>{"k-by-frequency", run_, "--data", timed_, "--placebo", "step-0"},
         {"error-by-precision", run_, "--data", timed_},
         {"compare", run_},
-        {"compare", run_, "--arms", "ffn,bft"},
-        {"gain-by", run_, "--data", timed_},
+        {"compare", run_, "--baseline", "ffn"},
+        {"gain-by", "1=" + run_, "--baseline", "ffn"},
         {"report", run_},
         {"inspect", run_}}) {
     const ProgramResult result = run_gainlens(command);

@@ -67,12 +67,14 @@ TEST(LastStates, AreTheLastRowsOfAPassOverAllPositions) {
 }
 
 TEST(LastStates, AScorerKeepsThePrecisionOfEachUser) {
-  const data::LeaveOneOut split = ring_of(9, 12);
+  const data::LeaveOneOut split = timed_ring_of(9, 12);
   for (const BackboneKind& kind : backbones()) {
     SCOPED_TRACE(kind.name);
     const auto model_of = [&](Arm arm) {
       const at::NoGradGuard no_gradients;
-      return kind.make({.options = {{"width", 8}, {"inner_width", 16}, {"positions", 5}}, .arm = arm, .items = 12}, 7);
+      bft::FilterOptions filter;
+      filter.most_precision = 1e9;  // at the bound all users would be alike
+      return kind.make({{{"width", 8}, {"inner_width", 16}, {"positions", 5}}, arm, filter, 12}, 7);
     };
     const auto model = model_of(Arm::bft);
     bft::InitialPrecisionWeights& weights = model->filter()->initial_precision_weights();

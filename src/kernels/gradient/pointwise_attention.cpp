@@ -70,8 +70,8 @@ PointwiseMoments packed_moments(const PaddedSequences& sequences, const at::Tens
   const at::Tensor any = size > 0, least = least_share * size;
   const at::Tensor raised = at::where(sum.abs() < least, at::where(at::signbit(sum), -least, least), sum);
   const at::Tensor shares = weights / at::where(any, raised, at::ones_like(sum));
-  // Offsets are the same numbers; about a value of the sequence they cancel less.
-  const at::Tensor centre = values.detach().mean(2, /*keepdim=*/true), offsets = values - centre;
+  // About a value of the sequence, which every query sees, sums of squares cancel less.
+  const at::Tensor centre = values.detach().narrow(2, 0, 1), offsets = values - centre;
   const at::Tensor mean = at::matmul(shares, offsets) + centre * (shares.sum(-1, /*keepdim=*/true) - 1);
   const at::Tensor squares = shares.square();
   const at::Tensor variance = (at::matmul(squares, offsets.square()) - 2 * mean * at::matmul(squares, offsets) +
