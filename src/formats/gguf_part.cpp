@@ -3,8 +3,8 @@
 #include "core/check.h"
 #include "core/checked.h"
 #include "core/utf8.h"
-#include "formats/ggml_types.h"
 #include "formats/byte_cursor.h"
+#include "formats/ggml_types.h"
 #include "formats/mapped_file.h"
 #include "formats/safetensors.h"
 

@@ -105,6 +105,8 @@ TEST_F(StoredNames, TheSplitOfATrainingIsCompared) {
   const auto found = run_gainlens(same);
   ASSERT_EQ(found.exit_code, 0) << found.error;
   EXPECT_EQ(Json::parse(found.out).at("split"), "same");
+  const auto compared = run_gainlens({"compare", run_, "--metrics", "hr@10"});
+  EXPECT_EQ(compared.exit_code, 0) << compared.error;
   const auto inspected = run_gainlens({"inspect", data_, "--split", "temporal:0.7"});
   EXPECT_THAT(inspected.out, HasSubstr("for training alone"));
 }

@@ -3,9 +3,10 @@
     python tests/golden/make_foreign_sasrec_golden.py recbole --data FILE.inter --out FOLDER [--epochs 2] [--small]
     python tests/golden/make_foreign_sasrec_golden.py pmixer --data FILE.inter --source CLONE --out FOLDER
 
-recbole needs RecBole 1.2.1 with numpy 1.26.4, pandas 2.2.3, scipy 1.12.0 and torch 2.15.0; pmixer needs torch and a git clone of github.com/pmixer/SASRec.pytorch. The
-folders of tests/golden/foreign are made with `--data tests/golden/foreign/tiny.inter`: recbole with `--small --out
-tests/golden/foreign/recbole`, pmixer with `--out tests/golden/foreign`.
+recbole needs RecBole 1.2.1 with numpy 1.26.4, pandas 2.2.3, scipy 1.12.0 and torch 2.15.0; pmixer needs torch and a
+git clone of github.com/pmixer/SASRec.pytorch, of which it takes the versions below. The folders of tests/golden/foreign
+are made with `--data tests/golden/foreign/tiny.inter`: recbole with `--small --out tests/golden/foreign/recbole`,
+pmixer with `--out tests/golden/foreign`.
 
 FILE.inter is a file in RecBole's format. Written are the checkpoint as the program saves it, `items.csv` (item, id) and
 `ranks.csv` (user, target, rank): 1 + better + half of the equal ones, among all items that the user has not seen.

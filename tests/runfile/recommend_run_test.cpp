@@ -123,6 +123,32 @@ TEST_F(RecommendRunFile, TheFilterIsReadAsItWasWritten) {
   EXPECT_THAT(refusal(), HasSubstr("filter/gain"));
 }
 
+// Trainings of earlier versions have no metrics of lists.
+TEST_F(RecommendRunFile, MetricsOfListsMayBeMissing) {
+  RecommendRun run = testing::uneven_recommend_run();
+  run.results[0]->test["novelty@10"] = 9.5;
+  write_recommend_run(file(), run);
+  const RecommendRun found = read_recommend_run(file());
+  EXPECT_EQ(found.results[0]->test, run.results[0]->test);
+  EXPECT_EQ(found.results[1]->test, run.results[1]->test);
+  EXPECT_FALSE(found.results[1]->test.contains("novelty@10"));
+  EXPECT_THAT(refusal_with([](RecommendRun& changed) { changed.results[0]->test["novelty@10"] = -1; }),
+              HasSubstr("dataset 'test/novelty@10' holds -1"));
+}
+
+// With a temporal split, users without a test have training items too.
+TEST_F(RecommendRunFile, TrainingItemsOfUsersWithoutATestAreCounted) {
+  EXPECT_EQ(refusal_with([](RecommendRun& run) {
+              run.item_train_count[0] += 3;
+              run.request["data"]["untested_items"] = 3;
+            }),
+            "accepted");
+  EXPECT_THAT(refusal_with([](RecommendRun& run) { run.request["data"]["untested_items"] = 3; }),
+              HasSubstr("items are in training"));
+  EXPECT_THAT(refusal_with([](RecommendRun& run) { run.request["data"]["untested_items"] = "3"; }),
+              HasSubstr("'untested_items' of the request is"));
+}
+
 TEST_F(RecommendRunFile, TheSameRunHasTheSameBytesAndLeavesNoOtherFile) {
   write_recommend_run(file(), testing::uneven_recommend_run(), "1.2.3");
   write_recommend_run(folder_.path() / "again.h5", testing::uneven_recommend_run(), "1.2.3");
