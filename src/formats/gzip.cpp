@@ -49,15 +49,6 @@ int open_path(const std::filesystem::path& path, UnpackedFile::Accepts accepts, 
   return ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
 }
 
-/// Closes the file.
-struct OpenFile {
-  explicit OpenFile(int number) : descriptor(number) {}
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-  ~OpenFile() { ::close(descriptor); }
-  const int descriptor;
-};
-
 /// The string doubles its memory when it is full, and holds the old and the new one for a moment.
 void check_there_is_memory(const std::string& content, const std::string& where) {
   if (content.size() + block <= content.capacity() || content.size() < never_too_large) return;
@@ -102,6 +93,15 @@ class UnpackedFile::Stream {
   }
 
  private:
+  /// Closes the file.
+  struct OpenFile {
+    explicit OpenFile(int number) : descriptor(number) {}
+    OpenFile(const OpenFile&) = delete;
+    OpenFile& operator=(const OpenFile&) = delete;
+    ~OpenFile() { ::close(descriptor); }
+    const int descriptor;
+  };
+
   /// Reads more behind what is not used yet. @return whether there was more
   bool refill() {
     if (next_ == filled_) next_ = filled_ = 0;
