@@ -34,7 +34,7 @@ std::unique_ptr<Backbone> model_of(const BackboneKind& kind, Arm arm) {
 }
 
 TEST(FilteredPositions, AreThoseOfEachUserAlone) {
-  const data::LeaveOneOut split = ring_of(9, 12);  // histories of 3 to 9 items
+  const data::LeaveOneOut split = timed_ring_of(9, 12);  // histories of 3 to 9 items
   for (const BackboneKind& kind : backbones()) {
     SCOPED_TRACE(kind.name);
     const auto model = model_of(kind, Arm::bft);

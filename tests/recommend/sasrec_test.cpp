@@ -333,7 +333,7 @@ TEST(SasRecCheckpointFile, BrokenOnesAreRefused) {
   document["model_type"] = "gainlens-sasrek";
   gainlens::testing::write_file(folder.path() / "config.json", document.dump());
   EXPECT_THAT(refusal(folder.path(), own_layout),
-              HasSubstr("'sasrek'; must be sasrec or bert4rec; did you mean 'sasrec'"));
+              HasSubstr("'sasrek'; must be sasrec or bert4rec or hstu; did you mean 'sasrec'"));
   EXPECT_THAT(refusal_of([] { check_layout("iclerc"); }), HasSubstr("did you mean 'iclrec'"));
 }
 

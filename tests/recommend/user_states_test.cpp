@@ -18,7 +18,7 @@ using gainlens::testing::refusal_of;
 using ::testing::HasSubstr;
 
 TEST(UserStates, AreThoseOfTheRanking) {
-  const data::LeaveOneOut split = ring_of(9, 12);
+  const data::LeaveOneOut split = timed_ring_of(9, 12);
   const at::NoGradGuard no_gradients;
   for (const BackboneKind& kind : backbones()) {
     SCOPED_TRACE(kind.name);
