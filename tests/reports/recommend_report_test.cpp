@@ -289,7 +289,7 @@ TEST(FilterSection, ShowsEachLayerAtTheTestedEpoch) {
   for (std::size_t arm = 0; arm < 2; ++arm)  // a colour is an arm in the figures around it
     EXPECT_THAT(figure.figure->script, Not(HasSubstr(std::string(run_style(arm).colour))));
   const CsvTable csv = filter_section().tables(run).at(0);
-  EXPECT_THAT(to_csv(csv), HasSubstr("bft,0,2,1,101,201,301,401,501,601,701,801,901,1001,1101\n"));
+  EXPECT_THAT(to_csv(csv), HasSubstr("bft,0,2,1,101,201,301,401,501,601,701,801,901,1001,1101,1201\n"));
   EXPECT_THAT(filter_section().blocks({&run, 1}).size(), 2u);
 }
 
