@@ -81,7 +81,8 @@ def main():
             (folder / "r.json").write_text(broken)
             assert "r.json" in refused("page", *files)
         assert "no such folder" in refused("page", *files[:-1], folder / "none/page.md")
-        assert "holds no run" in refused("record", "all", *files, "--runs", folder / "empty", "--data", folder / "empty")
+        nothing = ("--runs", folder / "empty", "--data", folder / "empty")
+        assert "holds no run" in refused("record", "all", *files, *nothing)
 
 
 main()
