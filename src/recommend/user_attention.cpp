@@ -165,6 +165,8 @@ UserAttention user_attention(Backbone& model, const data::LeaveOneOut& split, da
     const Ranked here(packed, masked);
     ranked = &here;
     model.run(packed, {.watch = &watch}, hooks);
+    CHECK(std::ranges::none_of(of_layers, &Rows::empty),
+          "{}: its attention is no softmax; n_eff, entropy and the masses are those of weights that sum to one", where);
     const at::Tensor none =
         at::full({packed.sequences(), heads}, std::numeric_limits<double>::quiet_NaN(), at::kDouble);
     for (auto& [name, values] : found.numbers) {

@@ -113,6 +113,12 @@ TEST_F(HstuCommands, ARunGoesThroughEveryCommand) {
   }
 }
 
+TEST_F(HstuCommands, ASweepNeedsASoftmax) {
+  ASSERT_EQ(run_gainlens(training(timed_, run_, {"--quiet"})).exit_code, 0);
+  expect_refusal_line(run_gainlens({"sweep", run_, "--data", timed_, "--out", run_ + "-sweep"}),
+                      "plain/seed-0: its attention is no softmax");
+}
+
 TEST_F(HstuCommands, DataWithoutTimesNeedAModelWithoutThem) {
   expect_refusal_line(run_gainlens(training(timeless_, run_, {})),
                       "backbone hstu needs the time of each interaction; the data set has none");
