@@ -58,12 +58,17 @@ PaperTable means_table(Comparisons comparisons) {
   const std::string paper = paper_clause(comparisons);
   table.caption += paper;
   if (!paper.empty()) table.caption += " The paper prints the naive p alone.";
+  // Ranks made elsewhere have no curves, and may differ between seeds.
+  const auto varies = [](const analyses::ArmSummary& arm, const auto& curves) {
+    return !curves.empty() || (arm.deviation && *arm.deviation > 0);
+  };
   for (const ComparedArms& arms : comparisons) {
     table.rows.push_back({arms.title});
-    for (const MetricGain& gain : arms.comparison.metrics) {
+    const analyses::ArmComparison& both = arms.comparison;
+    for (const MetricGain& gain : both.metrics) {
       table.rows.push_back({gain.metric.title(),
-                            metric_number(gain.seeds.baseline, !arms.comparison.baseline_curves.empty()),
-                            metric_number(gain.seeds.candidate, !arms.comparison.candidate_curves.empty()),
+                            metric_number(gain.seeds.baseline, varies(gain.seeds.baseline, both.baseline_curves)),
+                            metric_number(gain.seeds.candidate, varies(gain.seeds.candidate, both.candidate_curves)),
                             change_number(gain.seeds.relative), change_interval(gain.log_ratio),
                             p_number(gain.log_ratio), p_number(gain.seeds.naive_p)});
       if (auto row = paper_row(arms.comparison, gain); !row.empty()) table.rows.push_back(std::move(row));

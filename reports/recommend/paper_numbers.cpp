@@ -55,8 +55,7 @@ std::string metric_number(const analyses::ArmSummary& arm) {
 
 std::string metric_number(const Maybe<analyses::ArmSummary>& arm, bool trained) {
   if (!arm) return missing_number;
-  const bool varies = trained || (arm->deviation && *arm->deviation > 0);
-  return varies ? metric_number(*arm) : metric_number(arm->mean);
+  return trained ? metric_number(*arm) : metric_number(arm->mean);
 }
 
 std::string change_number(const Measured& share) {

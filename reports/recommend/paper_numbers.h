@@ -23,7 +23,7 @@ std::string metric_number(double value);
 /// ".0881 (.0018)"
 std::string metric_number(const analyses::ArmSummary& arm);
 std::string metric_number(double mean, double deviation);
-/// The same; the mean alone of an arm that is not `trained` and the same with every seed.
+/// The same; the mean alone of an arm without training, which is the same with every seed.
 std::string metric_number(const analyses::Maybe<analyses::ArmSummary>& arm, bool trained);
 /// "+3.8%", of a share.
 std::string change_number(const analyses::Measured& share);

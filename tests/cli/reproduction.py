@@ -80,7 +80,7 @@ def main():
         for broken in ("{bad", "[]", '{"sasrec-instruments": {}}', '{"table-1": {}}'):
             (folder / "r.json").write_text(broken)
             assert "r.json" in refused("page", *files)
-        assert "no such folder" in refused("page", *files[:-1], folder / "none/page.md")
+        assert "no such folder" in refused("page", *files[:-1], folder / "none" / "page")
         nothing = ("--runs", folder / "empty", "--data", folder / "empty")
         assert "holds no run" in refused("record", "all", *files, *nothing)
 
