@@ -388,8 +388,8 @@ WrittenReport write_attention_report(const runfile::AttentionRun& run, std::span
       "it ranks for {}: {}.</p>\n</header>\n",
       escape_html(printable(backbone_title(run.backbone()), 40)), escape_html(printable(run.data_name(), 60)),
       counted(run.units.size(), "user"), escape_html([&] {
-        std::vector<std::string> names;
-        for (const SweptArm& arm : arms) names.push_back(arm.label());
+        std::vector<std::string> names(arms.size());
+        std::ranges::transform(arms, names.begin(), &SweptArm::label);
         return fmt::format("{} {}", arms.size() == 1 ? "arm" : "arms", fmt::join(names, ", "));
       }()));
   return write_files(report, out, writing);

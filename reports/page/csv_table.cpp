@@ -1,5 +1,6 @@
 #include "reports/page/csv_table.h"
 
+#include "core/check.h"
 #include "core/spreadsheet_text.h"
 
 #include <cmath>

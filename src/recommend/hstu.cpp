@@ -74,14 +74,7 @@ at::Tensor Hstu::run(const PackedSequences& sequences, const RunOptions& options
     check_packed_hooks(hooks, sites());
     refuse_replaced_balance(hooks, config_.layers);
   }
-  const PackedPass pass{.hooks = hooks,
-                        .bounds = sequences.begin,
-                        .batch = 1,
-                        .positions = sequences.positions(),
-                        .training = options.training,
-                        .noise = options.noise,
-                        .stretch_sums = options.stretch_sums,
-                        .times = sequences.times};
+  const PackedPass pass = pass_over(sequences, hooks, options);
   LayerStream stream = first_stream(filter_, input_part(), sequences.items, sequences.places, config_.layers, pass);
   return finished(run_layers(std::move(stream), config_.layers, pass).hidden, pass);
 }
@@ -89,11 +82,7 @@ at::Tensor Hstu::run(const PackedSequences& sequences, const RunOptions& options
 LastStates Hstu::last_states(const PackedSequences& sequences) const {
   const at::NoGradGuard no_gradients;
   const hooks::Hooks no_hooks;
-  PackedPass pass{.hooks = no_hooks,
-                  .bounds = sequences.begin,
-                  .batch = 1,
-                  .positions = sequences.positions(),
-                  .times = sequences.times};
+  PackedPass pass = pass_over(sequences, no_hooks);
   LayerStream stream = first_stream(filter_, input_part(), sequences.items, sequences.places, config_.layers, pass);
   stream = run_layers(std::move(stream), config_.layers - 1, pass);
   pass.last_rows = sequences.last_rows();  // others read keys and values of a position alone

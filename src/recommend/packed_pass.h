@@ -57,6 +57,21 @@ struct PackedPass {
   }
 };
 
+/// A pass over packed histories.
+/// @param sequences, hooks  outlive the pass
+inline PackedPass pass_over(const PackedSequences& sequences, const hooks::Hooks& hooks,
+                            const RunOptions& options = {}) {
+  return {.hooks = hooks,
+          .bounds = sequences.begin,
+          .batch = 1,
+          .positions = sequences.positions(),
+          .training = options.training,
+          .noise = options.noise,
+          .stretch_sums = options.stretch_sums,
+          .watch = options.watch,
+          .times = sequences.times};
+}
+
 /// The rows of queries of a layer: all of them, or the last of each sequence.
 inline at::Tensor query_rows(const at::Tensor& rows, const at::Tensor& last_rows) {
   return last_rows.defined() ? rows.index_select(0, last_rows) : rows;

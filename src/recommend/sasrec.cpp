@@ -68,14 +68,7 @@ SasRec::SasRec(const SasRecConfig& config, SasRecWeights weights)
 
 at::Tensor SasRec::run(const PackedSequences& sequences, const RunOptions& options, const hooks::Hooks& hooks) const {
   if (!hooks.empty()) check_packed_hooks(hooks, sites());
-  const Pass pass{.hooks = hooks,
-                  .bounds = sequences.begin,
-                  .batch = 1,
-                  .positions = sequences.positions(),
-                  .training = options.training,
-                  .noise = options.noise,
-                  .stretch_sums = options.stretch_sums,
-                  .watch = options.watch};
+  const Pass pass = pass_over(sequences, hooks, options);
   Stream stream = first_stream(filter_, input_part(), sequences.items, sequences.places, config_.layers, pass);
   return finished(run_layers(std::move(stream), config_.layers, pass).hidden, pass);
 }
@@ -83,7 +76,7 @@ at::Tensor SasRec::run(const PackedSequences& sequences, const RunOptions& optio
 LastStates SasRec::last_states(const PackedSequences& sequences) const {
   const at::NoGradGuard no_gradients;
   const hooks::Hooks no_hooks;
-  Pass pass{.hooks = no_hooks, .bounds = sequences.begin, .batch = 1, .positions = sequences.positions()};
+  Pass pass = pass_over(sequences, no_hooks);
   Stream stream = first_stream(filter_, input_part(), sequences.items, sequences.places, config_.layers, pass);
   stream = run_layers(std::move(stream), config_.layers - 1, pass);
   // Others read keys and values of a position alone, and nobody those after the last layer.
