@@ -72,7 +72,7 @@ std::vector<std::uint64_t> finished_seeds(const OpenedRun& opened, const std::st
 
 void check_same_split(const OpenedRun& opened, const data::LeaveOneOut& split, const InteractionArguments& data) {
   CHECK(opened.run->split() == split.checksum(),
-        "{}: is split otherwise than the data that {} was trained on; give the same file, with the same --ties, "
+        "{}: is split otherwise than the data that {} was trained on; give the same file, with the same --split, --ties, "
         "--min-item-count and --duplicates",
         printable(data.path), opened.shown());
 }

@@ -4,6 +4,8 @@
 #include "core/checked.h"
 #include "formats/byte_cursor.h"
 
+#include <zlib.h>
+
 #include <cstdint>
 #include <optional>
 
@@ -29,6 +31,7 @@ struct Entry {
   std::string name;
   std::uint16_t flags = 0, method = 0;
   std::uint64_t packed_bytes = 0, bytes = 0, offset = 0;
+  std::uint32_t checksum = 0;  // CRC-32
 };
 
 std::string_view text_of(Bytes bytes) {
@@ -101,7 +104,8 @@ Entry read_entry(ByteCursor& directory, const std::string& where) {
   directory.take(4, "versions");
   entry.flags = directory.number<std::uint16_t>("flags");
   entry.method = directory.number<std::uint16_t>("method");
-  directory.take(8, "time and checksum");
+  directory.take(4, "time");
+  entry.checksum = directory.number<std::uint32_t>("checksum");
   entry.packed_bytes = directory.number<std::uint32_t>("packed size");
   entry.bytes = directory.number<std::uint32_t>("size");
   const auto name = directory.number<std::uint16_t>("length of the name"),
@@ -129,7 +133,13 @@ Bytes content_of(const Entry& entry, Bytes file, const std::string& where) {
              extra = local.number<std::uint16_t>("length of extra fields");
   local.take(name, "name");
   local.take(extra, "extra fields");
-  return local.take(entry.bytes, "content");
+  const Bytes content = local.take(entry.bytes, "content");
+#ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION  // a fuzzer would hardly ever come behind it
+  const auto checksum = crc32_z(0, reinterpret_cast<const unsigned char*>(content.data()), content.size());
+  CHECK(checksum == entry.checksum, "{}: its checksum (CRC-32) does not match; the file is damaged, fetch it again",
+        where);
+#endif
+  return content;
 }
 
 }  // namespace

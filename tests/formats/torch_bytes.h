@@ -17,6 +17,16 @@ inline std::string little(std::uint64_t number, int bytes) {
   return text;
 }
 
+/// CRC-32 bit by bit (PKWARE's APPNOTE, 4.4.7).
+inline std::uint32_t crc_32(const std::string& content) {
+  std::uint32_t sum = 0xffffffff;
+  for (const char c : content) {
+    sum ^= static_cast<unsigned char>(c);
+    for (int bit = 0; bit < 8; ++bit) sum = (sum >> 1) ^ (sum % 2 == 1 ? 0xedb88320 : 0);
+  }
+  return ~sum;
+}
+
 /// A zip archive of stored entries.
 /// @param zip64  sizes, offsets and counts stand in their 64-bit fields
 inline std::string zip_bytes(const std::vector<std::pair<std::string, std::string>>& entries, bool zip64 = false,
@@ -25,15 +35,15 @@ inline std::string zip_bytes(const std::vector<std::pair<std::string, std::strin
   for (const auto& [name, content] : entries) {
     const std::uint64_t offset = file.size();
     const std::string padding = little(0x4246, 2) + little(3, 2) + "ZZZ";  // PyTorch's extra field "FB"
-    file += "PK\x03\x04" + little(20, 2) + little(0, 2) + little(method, 2) + std::string(4, '\0') + little(0, 4) +
-            little(content.size(), 4) + little(content.size(), 4) + little(name.size(), 2) + little(padding.size(), 2) +
-            name + padding + content;
+    file += "PK\x03\x04" + little(20, 2) + little(0, 2) + little(method, 2) + std::string(4, '\0') +
+            little(crc_32(content), 4) + little(content.size(), 4) + little(content.size(), 4) +
+            little(name.size(), 2) + little(padding.size(), 2) + name + padding + content;
     const auto size = [&](std::uint64_t number) { return little(zip64 ? 0xffffffff : number, 4); };
     const std::string extra =
         zip64 ? little(1, 2) + little(24, 2) + little(content.size(), 8) + little(content.size(), 8) + little(offset, 8)
               : "";
     directory += "PK\x01\x02" + little(20, 2) + little(20, 2) + little(0, 2) + little(method, 2) +
-                 std::string(4, '\0') + little(0, 4) + size(content.size()) + size(content.size()) +
+                 std::string(4, '\0') + little(crc_32(content), 4) + size(content.size()) + size(content.size()) +
                  little(name.size(), 2) + little(extra.size(), 2) + little(0, 2) + std::string(8, '\0') + size(offset) +
                  name + extra;
   }

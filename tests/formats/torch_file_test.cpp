@@ -109,6 +109,11 @@ TEST_F(TorchFileTest, RefusesBrokenArchives) {
   Entries twice = entries_of("}");
   twice.push_back(twice.back());
   expect_refused(zip_bytes(twice), "entry 'm/version': is there twice");
+  std::string flipped = good;
+  const std::size_t at = flipped.find(six_floats);
+  ASSERT_NE(at, std::string::npos);
+  flipped[at + 5] = static_cast<char>(flipped[at + 5] ^ 4);
+  expect_refused(flipped, "entry 'm/data/0': its checksum (CRC-32) does not match");
 }
 
 // A file that is cut, or has one other byte, is read or refused with one line.
