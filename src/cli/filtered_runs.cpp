@@ -71,10 +71,11 @@ std::vector<std::uint64_t> finished_seeds(const OpenedRun& opened, const std::st
 }
 
 void check_same_split(const OpenedRun& opened, const data::LeaveOneOut& split, const InteractionArguments& data) {
-  CHECK(opened.run->split() == split.checksum(),
-        "{}: is split otherwise than the data that {} was trained on; give the same file, with the same --split, --ties, "
-        "--min-item-count and --duplicates",
-        printable(data.path), opened.shown());
+  CHECK(
+      opened.run->split() == split.checksum(),
+      "{}: is split otherwise than the data that {} was trained on; give the same file, with the same --split, --ties, "
+      "--min-item-count and --duplicates",
+      printable(data.path), opened.shown());
 }
 
 SeedModel open_seed(const OpenedRun& opened, const std::string& arm, std::uint64_t seed, const data::LeaveOneOut& split,

@@ -23,8 +23,9 @@ void inspect_attention_run(const std::filesystem::path& path, Findings& findings
   }
   findings.add("heads", fmt::format("{} of {}", counted(layers, "layer"), counted(heads, "head")),
                {{"layers", layers}, {"heads", heads}});
-  std::vector<std::string> numbers;
-  for (const AttentionNumber& number : attention_numbers) numbers.emplace_back(number.name);
+  std::vector<std::string> numbers(std::size(attention_numbers));
+  std::ranges::transform(attention_numbers, numbers.begin(),
+                         [](const auto& number) { return std::string(number.name); });
   add_trainings(run, numbers, findings);
   const std::filesystem::path file = std::filesystem::is_directory(path) ? path / runfile::run_file_name : path;
   const bool compared = runfile::prove_by_neighbour(file);

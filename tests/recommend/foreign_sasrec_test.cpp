@@ -3,6 +3,8 @@
 #include "recommend/sasrec_foreign.h"
 
 #include "data/item_ranks.h"
+#include "formats/torch_bytes.h"
+#include "formats/zip_archive.h"
 #include "recommend/full_ranking.h"
 #include "recommend/recommender_checkpoint.h"
 #include "support/file_bytes.h"
@@ -123,13 +125,22 @@ class ForeignFiles : public ::testing::Test {
   std::filesystem::path copied(const std::string& name, const std::string& file) {
     return write_file(folder_.path() / file, bytes_of(golden(name) / file));
   }
-  /// The checkpoint with a text of its configuration replaced by one that is as long.
+  /// The checkpoint with a text of its configuration replaced by one that is as long, and the checksum that belongs to
+  /// it. The pickle is the first entry that torch.save writes.
   void write_changed(const std::string& name, const std::string& from, const std::string& to) {
     std::string bytes = bytes_of(golden(name) / "model.pth");
     ASSERT_EQ(from.size(), to.size());
     std::size_t at = bytes.find(from);
     ASSERT_NE(at, std::string::npos) << from;
     for (; at != std::string::npos; at = bytes.find(from, at)) bytes.replace(at, from.size(), to);
+    const std::string entry = bytes.substr(30, static_cast<unsigned char>(bytes[26]));
+    const auto archive = formats::ZipArchive::open(golden(name) / "model.pth");
+    const auto pickle = archive.at(entry);
+    const std::string before(reinterpret_cast<const char*>(pickle.data()), pickle.size());
+    const std::string after = bytes.substr(bytes_of(golden(name) / "model.pth").find(before), before.size());
+    const std::string old_sum = formats::little(formats::crc_32(before), 4);
+    for (at = bytes.find(old_sum); at != std::string::npos; at = bytes.find(old_sum, at))
+      bytes.replace(at, 4, formats::little(formats::crc_32(after), 4));
     write_file(folder_.path() / "model.pth", bytes);
   }
 
