@@ -213,6 +213,7 @@ void sweep_recommenders(const CLI::App& command, const RecommenderSweepArguments
   if (complete) {
     run = runfile::read_attention_run(out);
   } else {
+    fs::create_directories(out);  // what cannot be written is known before the work
     double models = 0;
     for (const std::string& arm : swept.arms) models += static_cast<double>(swept.seeds(arm).size());
     Progress progress("sweep", models, "users", global.quiet);
@@ -227,7 +228,6 @@ void sweep_recommenders(const CLI::App& command, const RecommenderSweepArguments
       }
     }
     progress.finish();
-    fs::create_directories(out);
     runfile::publish_run_file(
         out, [&](const fs::path& temporary) { runfile::write_attention_run(temporary, run, GAINLENS_VERSION); });
     run = runfile::read_attention_run(out);  // what is printed is what a report of the file says

@@ -131,6 +131,7 @@ TEST_F(SweepRecommenders, WrongRequestsGetOneLine) {
     expect_refused(sweep(run_, words), words.front() + ": is for language models, and " + run_ + " is a recommender");
   EXPECT_FALSE(std::filesystem::exists(out_));
   expect_refused(sweep(run_, {"--out", run_}), "is the folder of a run");
+  expect_refused(sweep(run_, {"--out", data_ + "/swept"}), "Not a directory");
   expect_refused(sweep(run_, {"--out", run_ + "/plain/swept"}), "lies among the checkpoints");
   expect_refused(sweep(run_ + "/plain/seed-0", {"--arm", "plain"}), "is one training alone; leave the option out");
   std::filesystem::copy(run_ + "/plain/seed-0", folder_.path() / "copy", std::filesystem::copy_options::recursive);
