@@ -39,6 +39,12 @@ ItemId LeaveOneOut::target(std::int64_t user, HeldOut held_out) const {
   return sequence[sequence.size() - (held_out == HeldOut::test ? 1 : 2)];
 }
 
+std::string LeaveOneOut::checksum_of_times() const {
+  Sha256 hash;
+  for (const double time : interactions_.time) hash.update(fmt::format("{}\n", time));
+  return hash.hex();
+}
+
 std::string LeaveOneOut::checksum() const {
   Sha256 hash;
   const auto name = [&](ItemId item) -> const std::string& {

@@ -44,6 +44,9 @@ class LeaveOneOut {
   /// with a space between them, a tab, the validation item, a tab, the test item, a newline. A user for
   /// training alone has neither, but the tabs.
   std::string checksum() const;
+  /// SHA-256 of the times of all interactions, by user and in order; a line each, as the shortest decimal number that
+  /// gives it. For models that read times, which checksum() leaves out.
+  std::string checksum_of_times() const;
 
  private:
   /// Items of a user that are not for training.

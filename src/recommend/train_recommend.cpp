@@ -161,9 +161,15 @@ Json request_of(const RecommendRequest& request, const data::LeaveOneOut& split,
                    {"data", data::data_of_request(split, request.data_name)},
                    {"training", Json(to_json(request.settings))},
                    {"threads", threads_of_seed}};
+  const auto reads_times = [&](const Settings& settings) {
+    return settings.backbone->view(plan_of(settings, Arm::plain, split.items())).times;
+  };
+  const auto variants = settings_of_variants(request.variants, request.settings);
+  if (reads_times(request.settings) ||
+      std::ranges::any_of(variants, [&](const auto& variant) { return reads_times(variant.second); }))
+    document["data"]["times"] = split.checksum_of_times();
   if (processes > 1 && request.spread == Spread::batches) document["processes"] = processes;
-  if (!request.variants.empty())
-    document["variants"] = to_json(settings_of_variants(request.variants, request.settings), request.variants);
+  if (!request.variants.empty()) document["variants"] = to_json(variants, request.variants);
   return document;
 }
 

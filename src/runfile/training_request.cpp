@@ -28,7 +28,7 @@ void refuse_newer_request(const Json& request, const KnownRequest& known, const 
 KnownRequest known_recommend_request(std::vector<std::string> settings) {
   return {recommend_request_version,
           {{"", {"kind", "version", "backbone", "data", "training", "threads", "processes", "variants"}},
-           {"/data", {"name", "format", "users", "items", "interactions", "split", "untested_items"}},
+           {"/data", {"name", "format", "users", "items", "interactions", "split", "untested_items", "times"}},
            {"/training", std::move(settings)}}};
 }
 

@@ -135,6 +135,16 @@ TEST_F(HstuCommands, DataWithoutTimesNeedAModelWithoutThem) {
                       "--no-time-bias: --time-bias true is given too");
 }
 
+TEST_F(HstuCommands, ARunIsNotContinuedWithOtherTimes) {
+  ASSERT_EQ(run_gainlens(training(timed_, run_, {"--quiet"})).exit_code, 0);
+  std::string text = interactions(true);
+  text.replace(text.find("::978300000"), 11, "::978300001");
+  const std::string moved = write_file(folder_.path() / "moved.dat", text);
+  expect_refusal_line(run_gainlens(training(moved, run_, {"--seeds", "2"})), "/data/times");
+  EXPECT_EQ(run_gainlens(training(moved, run_ + "2", {"--no-time-bias", "--quiet"})).exit_code, 0);
+  EXPECT_EQ(run_gainlens(training(timed_, run_ + "2", {"--no-time-bias", "--seeds", "2", "--quiet"})).exit_code, 0);
+}
+
 TEST_F(HstuCommands, GridsAndBadInput) {
   ASSERT_EQ(run_gainlens(training(timed_, run_,
                                   {"--arm", "bft", "--grid", "precision_place=presilu,multiplicative", "--seeds", "2",
