@@ -171,6 +171,7 @@ UserAttention user_attention(Backbone& model, const data::LeaveOneOut& split, da
         at::full({packed.sequences(), heads}, std::numeric_limits<double>::quiet_NaN(), at::kDouble);
     for (auto& [name, values] : found.numbers) {
       std::vector<at::Tensor> parts;
+      parts.reserve(of_layers.size());
       for (const Rows& rows : of_layers) parts.push_back(rows.contains(name) ? rows.at(name).to(at::kCPU) : none);
       append(values, at::stack(parts, 1));
     }
