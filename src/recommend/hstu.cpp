@@ -56,7 +56,7 @@ Hstu::Hstu(const HstuConfig& config, HstuWeights weights)
     const NormWeights none{at::ones({config_.width}, like), at::zeros({config_.width}, like)};
     for (HstuLayerWeights& layer : weights_.layers) layer.attention_norm = layer.attended_norm = none;
   }
-  refresh_jacobian();
+  Hstu::refresh_jacobian();  // not virtual yet
 }
 
 InputPart Hstu::input_part() const {

@@ -121,6 +121,7 @@ std::vector<bft::JacobianFactors> jacobian_factors(const bft::Filter& filter,
 
 std::vector<double> kept_energy(const std::vector<bft::JacobianFactors>& factors) {
   std::vector<double> kept;
+  kept.reserve(factors.size());
   for (const bft::JacobianFactors& of_layer : factors) kept.push_back(of_layer.kept);
   return kept;
 }

@@ -63,7 +63,7 @@ SasRec::SasRec(const SasRecConfig& config, SasRecWeights weights)
     ASSERT(slot.tensor->defined() && slot.tensor->sizes() == at::IntArrayRef(slot.shape),
            "SASRec: '{}' does not have the shape that its configuration gives", slot.name);
   }
-  refresh_jacobian();
+  SasRec::refresh_jacobian();  // not virtual yet
 }
 
 at::Tensor SasRec::run(const PackedSequences& sequences, const RunOptions& options, const hooks::Hooks& hooks) const {
