@@ -6,25 +6,13 @@
 #include "kernels/gradient/trained_linear.h"
 #include "kernels/gradient/trained_loss.h"
 #include "kernels/linear/linear.h"
-#include "models/all_finite.h"
 
 #include <ATen/ATen.h>
-#include <ATen/core/grad_mode.h>
 
-#include <cmath>
 #include <utility>
 
 namespace gainlens::recommend {
 namespace {
-
-hooks::AttentionLayout layout_of(const HstuConfig& config) {
-  hooks::AttentionLayout layout;
-  layout.heads = layout.kv_heads = config.heads;
-  layout.head_dim = config.head_dim();
-  layout.max_positions = config.positions;
-  layout.window.assign(static_cast<std::size_t>(config.layers), 0);
-  return layout;
-}
 
 /// Rows of length 1. Those shorter than 1e-6 are divided by it. Source: generative-recommenders,
 /// research/modeling/sequential/output_postprocessors.py.
@@ -44,50 +32,23 @@ void refuse_replaced_balance(const hooks::Hooks& hooks, std::int64_t layers) {
 }  // namespace
 
 Hstu::Hstu(const HstuConfig& config, HstuWeights weights)
-    : config_(config), filter_(config.armed_filter()), weights_(std::move(weights)), layout_(layout_of(config_)) {
-  const auto given = std::ssize(weights_.layers);
-  ASSERT(given == config_.layers, "HSTU: {} layers of weights; the model has {}", given, config_.layers);
-  for (const WeightSlot& slot : hstu_slots(config_, weights_)) {
-    ASSERT(slot.tensor->defined() && slot.tensor->sizes() == at::IntArrayRef(slot.shape),
-           "HSTU: '{}' does not have the shape that its configuration gives", slot.name);
-  }
+    : PackedBackbone(config.armed_filter(), layout_of(config)), config_(config), weights_(std::move(weights)) {
+  check_slots("HSTU", weights_.layers.size());
   if (!config_.attention_norm_weights) {
     const at::TensorOptions like = weights_.item_embedding.options().requires_grad(false);
     const NormWeights none{at::ones({config_.width}, like), at::zeros({config_.width}, like)};
     for (HstuLayerWeights& layer : weights_.layers) layer.attention_norm = layer.attended_norm = none;
   }
-  Hstu::refresh_jacobian();  // not virtual yet
+  refresh_jacobian();
 }
 
 InputPart Hstu::input_part() const {
-  const bool scaled = config_.embedding_factor == EmbeddingFactor::sqrt_width;
-  return {weights_.item_embedding,
-          weights_.position_embedding,
-          scaled ? std::sqrt(static_cast<double>(config_.width)) : 1,
-          config_.embedding_norm ? &weights_.embedding_norm : nullptr,
-          config_.norm_epsilon,
-          weights_.precision};
+  return input_part_of(config_, weights_);
 }
 
 at::Tensor Hstu::run(const PackedSequences& sequences, const RunOptions& options, const hooks::Hooks& hooks) const {
-  if (!hooks.empty()) {
-    check_packed_hooks(hooks, sites());
-    refuse_replaced_balance(hooks, config_.layers);
-  }
-  const PackedPass pass = pass_over(sequences, hooks, options);
-  LayerStream stream = first_stream(filter_, input_part(), sequences.items, sequences.places, config_.layers, pass);
-  return finished(run_layers(std::move(stream), config_.layers, pass).hidden, pass);
-}
-
-LastStates Hstu::last_states(const PackedSequences& sequences) const {
-  const at::NoGradGuard no_gradients;
-  const hooks::Hooks no_hooks;
-  PackedPass pass = pass_over(sequences, no_hooks);
-  LayerStream stream = first_stream(filter_, input_part(), sequences.items, sequences.places, config_.layers, pass);
-  stream = run_layers(std::move(stream), config_.layers - 1, pass);
-  pass.last_rows = sequences.last_rows();  // others read keys and values of a position alone
-  block(config_.layers - 1, stream, pass);
-  return {finished(stream.hidden, pass), stream.filter.precision};
+  if (!hooks.empty()) refuse_replaced_balance(hooks, config_.layers);
+  return PackedBackbone::run(sequences, options, hooks);
 }
 
 at::Tensor Hstu::finished(const at::Tensor& hidden, const PackedPass& pass) const {
@@ -100,15 +61,6 @@ at::Tensor Hstu::head() const {
   return config_.output == HstuOutput::unit ? unit_rows(embeddings) : embeddings;
 }
 
-LayerStream Hstu::run_layers(LayerStream stream, std::int64_t layers, const PackedPass& pass) const {
-  for (std::int64_t layer = 0; layer < layers; ++layer) {
-    block(layer, stream, pass);
-    if (pass.equal_lengths && !models::all_finite(stream.hidden))
-      throw_run_failed("forward: NaN or infinity in the residual stream, first after layer {}", layer);
-  }
-  return stream;
-}
-
 void Hstu::block(std::int64_t layer, LayerStream& stream, const PackedPass& pass) const {
   const HstuLayerWeights& weights = layer_weights(layer);
   const at::Tensor hidden = stream.hidden = pass.at(layer, "hook_resid_pre", stream.hidden);
@@ -118,18 +70,17 @@ void Hstu::block(std::int64_t layer, LayerStream& stream, const PackedPass& pass
   stream.hidden = query_rows(hidden, pass.last_rows) + pass.at(layer, "hook_attn_out", added);
   if (config_.has_mlp()) {
     const at::Tensor middle = stream.hidden = pass.at(layer, "hook_resid_mid", stream.hidden);
-    const at::Tensor fed =
-        fed_forward(filter_,
-                    {.layer = layer,
-                     .last = layer + 1 == config_.layers,
-                     .norm = &weights.mlp_norm,
-                     .own_norm = weights.mlp_norm,
-                     .norm_epsilon = config_.norm_epsilon,
-                     .up = weights.up,
-                     .down = weights.down,
-                     .filter = weights.filter,
-                     .factors = factors_.empty() ? nullptr : &factors_.at(static_cast<std::size_t>(layer))},
-                    config_.heads, stream, pass);
+    const at::Tensor fed = fed_forward(filter_,
+                                       {.layer = layer,
+                                        .last = layer + 1 == config_.layers,
+                                        .norm = &weights.mlp_norm,
+                                        .own_norm = weights.mlp_norm,
+                                        .norm_epsilon = config_.norm_epsilon,
+                                        .up = weights.up,
+                                        .down = weights.down,
+                                        .filter = weights.filter,
+                                        .factors = factors_of(layer)},
+                                       config_.heads, stream, pass);
     stream.hidden = middle + pass.at(layer, "hook_mlp_out", pass.dropped(fed, layer, mlp_place));
   }
   stream.hidden = pass.at(layer, "hook_resid_post", stream.hidden);
@@ -213,30 +164,12 @@ hooks::Stream Hstu::forward(const hooks::Tokens& tokens, const hooks::ForwardOpt
                             const hooks::Hooks& hooks) {
   CHECK(!config_.time_bias,
         "items: this model reads the time of each interaction, and ids alone have none; train one with --no-time-bias");
-  check_id_request(tokens, options, hooks,
-                   {config_.positions, config_.items, /*mask=*/0, config_.heads, config_.layers,
-                    weights_.item_embedding.scalar_type(), sites()});
+  check_ids(tokens, options, hooks);
   refuse_replaced_balance(hooks, config_.layers);
   CHECK(options.attention == nullptr,
         "attention: the weights of backbone {} are no softmax; another attention operation cannot stand in for its own",
         hstu_name);
-  const std::int64_t batch = tokens.ids.size(0), positions = tokens.ids.size(1);
-  const kernels::PackedBounds bounds = equal_bounds(batch, positions);
-  const PackedPass pass{.hooks = hooks,
-                        .bounds = bounds,
-                        .batch = batch,
-                        .positions = positions,
-                        .equal_lengths = true,
-                        .training = options.training,
-                        .stretch_sums = options.stretch_sums};
-  const bool whole = options.stop_at_layer < 0;
-  LayerStream stream = first_stream(filter_, input_part(), tokens.ids.flatten(),
-                                    places_of(tokens.ids, config_.positions, config_.alignment), config_.layers, pass);
-  at::Tensor hidden = run_layers(std::move(stream), whole ? config_.layers : options.stop_at_layer, pass).hidden;
-  if (whole) hidden = finished(hidden, pass);
-  hooks::Stream result{hidden.view({batch, positions, config_.width})};
-  if (whole && hooks.wants(hooks::logits_site())) hooks.at(hooks::logits_site(), unembed(result.hidden));
-  return result;
+  return forward_ids(tokens, options, hooks);
 }
 
 at::Tensor Hstu::unembed(const at::Tensor& normalized) {
@@ -245,29 +178,6 @@ at::Tensor Hstu::unembed(const at::Tensor& normalized) {
 
 at::Tensor Hstu::target_losses(const at::Tensor& normalized, const at::Tensor& targets) {
   return kernels::target_losses(normalized, kernels::PackedWeight(head()), targets - 1);
-}
-
-void Hstu::refresh_jacobian() {
-  std::vector<const LinearWeights*> up, down;
-  for (const HstuLayerWeights& layer : weights_.layers) {
-    up.push_back(&layer.up);
-    down.push_back(&layer.down);
-  }
-  factors_ = jacobian_factors(filter_, up, down);
-}
-
-std::vector<double> Hstu::jacobian_energy() const {
-  return kept_energy(factors_);
-}
-
-std::vector<bft::FilterWeights*> Hstu::layer_filter_weights() {
-  std::vector<bft::FilterWeights*> layers;
-  for (HstuLayerWeights& layer : weights_.layers) layers.push_back(&layer.filter);
-  return layers;
-}
-
-std::vector<models::NamedTensor> Hstu::filter_constants() {
-  return parameters_of(hstu_slots(config_, weights_), WeightRole::constant);
 }
 
 std::vector<hooks::SiteShape> hstu_sites(const HstuConfig& config) {

@@ -5,14 +5,11 @@
 #include "kernels/gradient/trained_linear.h"
 #include "kernels/gradient/trained_loss.h"
 #include "kernels/linear/linear.h"
-#include "models/all_finite.h"
 #include "models/decoder/activation.h"
 #include "models/decoder/attention_ops.h"
 
 #include <ATen/ATen.h>
-#include <ATen/core/grad_mode.h>
 
-#include <cmath>
 #include <utility>
 
 namespace gainlens::recommend {
@@ -32,15 +29,6 @@ std::vector<at::Tensor> linears(const at::Tensor& input, std::initializer_list<c
   return outputs;
 }
 
-hooks::AttentionLayout layout_of(const SasRecConfig& config) {
-  hooks::AttentionLayout layout;
-  layout.heads = layout.kv_heads = config.heads;
-  layout.head_dim = config.head_dim();
-  layout.max_positions = config.positions;
-  layout.window.assign(static_cast<std::size_t>(config.layers), 0);
-  return layout;
-}
-
 kernels::Activation activation_of(const SasRecConfig& config) {
   switch (config.foreign.activation) {
     case ForeignParts::Activation::gelu:
@@ -56,39 +44,9 @@ kernels::Activation activation_of(const SasRecConfig& config) {
 }  // namespace
 
 SasRec::SasRec(const SasRecConfig& config, SasRecWeights weights)
-    : config_(config), filter_(config.armed_filter()), weights_(std::move(weights)), layout_(layout_of(config_)) {
-  const auto given = std::ssize(weights_.layers);
-  ASSERT(given == config_.layers, "SASRec: {} layers of weights; the model has {}", given, config_.layers);
-  for (const SasRecSlot& slot : sasrec_slots(config_, weights_)) {
-    ASSERT(slot.tensor->defined() && slot.tensor->sizes() == at::IntArrayRef(slot.shape),
-           "SASRec: '{}' does not have the shape that its configuration gives", slot.name);
-  }
-  SasRec::refresh_jacobian();  // not virtual yet
-}
-
-at::Tensor SasRec::run(const PackedSequences& sequences, const RunOptions& options, const hooks::Hooks& hooks) const {
-  if (!hooks.empty()) check_packed_hooks(hooks, sites());
-  const Pass pass = pass_over(sequences, hooks, options);
-  Stream stream = first_stream(filter_, input_part(), sequences.items, sequences.places, config_.layers, pass);
-  return finished(run_layers(std::move(stream), config_.layers, pass).hidden, pass);
-}
-
-LastStates SasRec::last_states(const PackedSequences& sequences) const {
-  const at::NoGradGuard no_gradients;
-  const hooks::Hooks no_hooks;
-  Pass pass = pass_over(sequences, no_hooks);
-  Stream stream = first_stream(filter_, input_part(), sequences.items, sequences.places, config_.layers, pass);
-  stream = run_layers(std::move(stream), config_.layers - 1, pass);
-  // Others read keys and values of a position alone, and nobody those after the last layer.
-  const bool by_weights = stream.filter.precision.defined() && !filter_.gains_from_moments();
-  const at::Tensor rows = sequences.last_rows();
-  if (!by_weights) pass.last_rows = rows;
-  block(config_.layers - 1, stream, pass);
-  if (by_weights) {
-    stream.hidden = query_rows(stream.hidden, rows);
-    stream.filter.precision = query_rows(stream.filter.precision, rows);
-  }
-  return {finished(stream.hidden, pass), stream.filter.precision};
+    : PackedBackbone(config.armed_filter(), layout_of(config)), config_(config), weights_(std::move(weights)) {
+  check_slots("SASRec", weights_.layers.size());
+  refresh_jacobian();
 }
 
 at::Tensor SasRec::finished(const at::Tensor& hidden, const Pass& pass) const {
@@ -104,23 +62,13 @@ at::Tensor SasRec::head() const {
 }
 
 InputPart SasRec::input_part() const {
-  const bool scaled = config_.embedding_factor == EmbeddingFactor::sqrt_width;
-  return {weights_.item_embedding,
-          weights_.position_embedding,
-          scaled ? std::sqrt(static_cast<double>(config_.width)) : 1,
-          config_.embedding_norm ? &weights_.embedding_norm : nullptr,
-          config_.norm_epsilon,
-          weights_.precision,
-          config_.foreign.padding == ForeignParts::Padding::zeroed};
+  InputPart part = input_part_of(config_, weights_);
+  part.zero_padding = config_.foreign.padding == ForeignParts::Padding::zeroed;
+  return part;
 }
 
-SasRec::Stream SasRec::run_layers(Stream stream, std::int64_t layers, const Pass& pass) const {
-  for (std::int64_t layer = 0; layer < layers; ++layer) {
-    block(layer, stream, pass);
-    if (pass.equal_lengths && !models::all_finite(stream.hidden))
-      throw_run_failed("forward: NaN or infinity in the residual stream, first after layer {}", layer);
-  }
-  return stream;
+bool SasRec::serves_last_rows(const LayerStream& stream) const {
+  return !stream.filter.precision.defined() || filter_.gains_from_moments();
 }
 
 void SasRec::block(std::int64_t layer, Stream& stream, const Pass& pass) const {
@@ -140,19 +88,18 @@ void SasRec::block(std::int64_t layer, Stream& stream, const Pass& pass) const {
   if (!config_.norm_before()) middle = normed_by(middle, weights.attention_norm, first_norm);
   stream.hidden = middle = pass.at(layer, "hook_resid_mid", middle);
   if (queries) stream.hidden = middle = normed_by(middle, weights.mlp_norm, second_norm);
-  const at::Tensor fed =
-      fed_forward(filter_,
-                  {.layer = layer,
-                   .last = layer + 1 == config_.layers,
-                   .norm = config_.norm == NormPlace::pre ? &weights.mlp_norm : nullptr,
-                   .own_norm = weights.mlp_norm,
-                   .norm_epsilon = config_.norm_epsilon,
-                   .up = weights.up,
-                   .down = weights.down,
-                   .activation = activation_of(config_),
-                   .filter = weights.filter,
-                   .factors = factors_.empty() ? nullptr : &factors_.at(static_cast<std::size_t>(layer))},
-                  config_.heads, stream, pass);
+  const at::Tensor fed = fed_forward(filter_,
+                                     {.layer = layer,
+                                      .last = layer + 1 == config_.layers,
+                                      .norm = config_.norm == NormPlace::pre ? &weights.mlp_norm : nullptr,
+                                      .own_norm = weights.mlp_norm,
+                                      .norm_epsilon = config_.norm_epsilon,
+                                      .up = weights.up,
+                                      .down = weights.down,
+                                      .activation = activation_of(config_),
+                                      .filter = weights.filter,
+                                      .factors = factors_of(layer)},
+                                     config_.heads, stream, pass);
   at::Tensor result = middle + pass.at(layer, "hook_mlp_out", pass.dropped(fed, layer, mlp_place));
   if (!config_.norm_before()) result = normed_by(result, weights.mlp_norm, second_norm);
   if (stream.items.defined()) result = result * query_rows(stream.items, pass.last_rows);
@@ -179,39 +126,13 @@ at::Tensor SasRec::attention(std::int64_t layer, const at::Tensor& queries, cons
   return filter_.has_output_projection() && !projects_before_gain() ? linear(scaled, weights.output) : scaled;
 }
 
-void SasRec::check_request(const hooks::Tokens& tokens, const hooks::ForwardOptions& options,
-                           const hooks::Hooks& hooks) const {
-  check_id_request(tokens, options, hooks,
-                   {config_.positions, config_.items, view().mask, config_.heads, config_.layers,
-                    weights_.item_embedding.scalar_type(), sites()});
+hooks::Stream SasRec::forward(const hooks::Tokens& tokens, const hooks::ForwardOptions& options,
+                              const hooks::Hooks& hooks) {
+  check_ids(tokens, options, hooks);
   CHECK(options.attention == nullptr || !filter_.has_biased_scores(),
         "attention: arm {} adds biases to the scores; another attention operation cannot stand in for its own",
         name_of(filter_.arm));
-}
-
-hooks::Stream SasRec::forward(const hooks::Tokens& tokens, const hooks::ForwardOptions& options,
-                              const hooks::Hooks& hooks) {
-  check_request(tokens, options, hooks);
-  const std::int64_t batch = tokens.ids.size(0), positions = tokens.ids.size(1);
-  const kernels::PackedBounds bounds = equal_bounds(batch, positions);
-  const Pass pass{.hooks = hooks,
-                  .bounds = bounds,
-                  .batch = batch,
-                  .positions = positions,
-                  .equal_lengths = true,
-                  .operation = options.attention,
-                  .training = options.training,
-                  .stretch_sums = options.stretch_sums};
-  const at::Tensor places = places_of(tokens.ids, config_.positions, config_.alignment);
-  const bool whole = options.stop_at_layer < 0;
-  at::Tensor hidden =
-      run_layers(first_stream(filter_, input_part(), tokens.ids.flatten(), places, config_.layers, pass),
-                 whole ? config_.layers : options.stop_at_layer, pass)
-          .hidden;
-  if (whole) hidden = finished(hidden, pass);
-  hooks::Stream stream{hidden.view({batch, positions, config_.width})};
-  if (whole && hooks.wants(hooks::logits_site())) hooks.at(hooks::logits_site(), unembed(stream.hidden));
-  return stream;
+  return forward_ids(tokens, options, hooks);
 }
 
 at::Tensor SasRec::unembed(const at::Tensor& normalized) {

@@ -1,12 +1,9 @@
 #pragma once
 
 #include "bft/packed_observation.h"
-#include "recommend/backbone.h"
-#include "recommend/layer_parts.h"
-#include "recommend/packed_sequences.h"
+#include "recommend/packed_backbone.h"
 #include "recommend/sasrec_config.h"
 #include "recommend/sasrec_weights.h"
-#include "training/filter_training.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -32,7 +29,7 @@ std::vector<hooks::SiteShape> sasrec_sites(const SasRecConfig& config);
 /// `hook_precision` (lambda before the layer), `attn.hook_observation_precision`, `mlp.hook_stretch` and
 /// `attn.hook_gain`, which the arms with another gain have too; `attn.hook_z` is the estimate e. `attn.hook_pattern`
 /// exists in forward() alone, for arms whose weights are the same in all dimensions.
-class SasRec : public Backbone, public training::FilterHost {
+class SasRec final : public PackedBackbone {
  public:
   /// @throws InternalError  weights that do not fit the configuration
   SasRec(const SasRecConfig& config, SasRecWeights weights);
@@ -48,22 +45,10 @@ class SasRec : public Backbone, public training::FilterHost {
   const BackboneKind& kind() const override;
   HistoryView view() const override { return view_of(config_); }
   std::int64_t items() const override { return config_.items; }
-  at::Tensor run(const PackedSequences& sequences, const RunOptions& options = {},
-                 const hooks::Hooks& hooks = {}) const override;
-  LastStates last_states(const PackedSequences& sequences) const override;
   std::vector<WeightSlot> slots() override { return sasrec_slots(config_, weights_); }
   OrderedJson document() const override { return to_json(config_); }
-  void weights_changed() override { refresh_jacobian(); }
-  training::FilterHost* filter() override { return this; }
 
-  // Of training::FilterHost.
-  const bft::Filter& armed_filter() const override { return filter_; }
-  std::int64_t head_dim() const override { return config_.head_dim(); }
   bft::InitialPrecisionWeights& initial_precision_weights() override { return weights_.precision; }
-  std::vector<bft::FilterWeights*> layer_filter_weights() override;
-  std::vector<models::NamedTensor> filter_constants() override;
-  void refresh_jacobian() override;
-  std::vector<double> jacobian_energy() const override;
   std::vector<ModelFact> facts() const override;
 
   /// @param tokens  ids from 1, for BERT4Rec up to that of MASK, [batch, position]: sequences of one length, without
@@ -74,7 +59,6 @@ class SasRec : public Backbone, public training::FilterHost {
   at::Tensor unembed(const at::Tensor& normalized) override;
   at::Tensor target_losses(const at::Tensor& normalized, const at::Tensor& targets) override;
   std::vector<hooks::SiteShape> sites() const override;
-  const hooks::AttentionLayout& layout() const override { return layout_; }
 
   const SasRecConfig& config() const { return config_; }
   const SasRecWeights& weights() const { return weights_; }
@@ -82,8 +66,7 @@ class SasRec : public Backbone, public training::FilterHost {
  private:
   using Pass = PackedPass;     // what differs between the two ways in
   using Stream = LayerStream;  // what goes from layer to layer
-  Stream run_layers(Stream stream, std::int64_t layers, const Pass& pass) const;
-  void block(std::int64_t layer, Stream& stream, const Pass& pass) const;
+  void block(std::int64_t layer, Stream& stream, const Pass& pass) const override;
   /// What is added to the stream, before dropout. Updates the precision of the stream.
   /// @param queries, keys  what they are made of, [row, width]; values are made of `keys`
   at::Tensor attention(std::int64_t layer, const at::Tensor& queries, const at::Tensor& keys, Stream& stream,
@@ -104,17 +87,14 @@ class SasRec : public Backbone, public training::FilterHost {
                            const Pass& pass) const;
   /// [batch, head, position, head_dim] of rows [row, head, head_dim].
   hooks::Qkv batched(const hooks::Qkv& heads, const Pass& pass) const;
-  InputPart input_part() const;
-  /// What the head is applied to.
-  at::Tensor finished(const at::Tensor& hidden, const Pass& pass) const;
-  void check_request(const hooks::Tokens& tokens, const hooks::ForwardOptions& options,
-                     const hooks::Hooks& hooks) const;
+  InputPart input_part() const override;
+  std::vector<LayerHandle> layer_handles() override { return handles_of(weights_.layers); }
+  at::Tensor finished(const at::Tensor& hidden, const Pass& pass) const override;
+  /// Weights of each dimension, and estimators that need all weights, are computed for whole sequences.
+  bool serves_last_rows(const LayerStream& stream) const override;
 
   SasRecConfig config_;
-  bft::Filter filter_;  // that of the configuration
   SasRecWeights weights_;
-  hooks::AttentionLayout layout_;
-  std::vector<bft::JacobianFactors> factors_;  // [layer] of the low-rank form; empty for others
 };
 
 }  // namespace gainlens::recommend

@@ -16,29 +16,6 @@ at::Tensor SasRec::initial_precision(const at::Tensor& items) const {
   return recommend::initial_precision(filter_, input_part(), items);
 }
 
-void SasRec::refresh_jacobian() {
-  std::vector<const LinearWeights*> up, down;
-  for (const SasRecLayerWeights& layer : weights_.layers) {
-    up.push_back(&layer.up);
-    down.push_back(&layer.down);
-  }
-  factors_ = jacobian_factors(filter_, up, down);
-}
-
-std::vector<double> SasRec::jacobian_energy() const {
-  return kept_energy(factors_);
-}
-
-std::vector<bft::FilterWeights*> SasRec::layer_filter_weights() {
-  std::vector<bft::FilterWeights*> layers;
-  for (SasRecLayerWeights& layer : weights_.layers) layers.push_back(&layer.filter);
-  return layers;
-}
-
-std::vector<models::NamedTensor> SasRec::filter_constants() {
-  return parameters_of(sasrec_slots(config_, weights_), WeightRole::constant);
-}
-
 hooks::Qkv SasRec::batched(const hooks::Qkv& heads, const Pass& pass) const {
   const auto of_batch = [&](const at::Tensor& x) {
     return x.view({pass.batch, pass.positions, config_.heads, config_.head_dim()}).transpose(1, 2);
