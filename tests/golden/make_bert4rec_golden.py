@@ -14,15 +14,13 @@ and of the arm "bft" what make_filter_golden.py stores, of the histories with MA
 """
 
 import argparse
-import json
 import pathlib
-import platform
 
-import numpy
 import safetensors.torch
 import torch
 
 import bert4rec_reference
+import golden_checks
 import make_filter_golden
 import make_sasrec_golden
 import sasrec_reference
@@ -98,13 +96,7 @@ def expected_tensors(model, sequences, places):
             expected |= make_filter_golden.filter_states(model, histories)
             expected["evaluation_hidden"] = torch.cat(make_sasrec_golden.hidden_states(model.eval(), histories))
             model.train()
-    model.zero_grad()
-    loss = bert4rec_reference.cloze_loss(model, training_sequences(sequences), places)
-    loss.backward()
-    expected["loss"] = loss.detach().reshape(1)
-    for name, parameter in model.named_parameters():
-        parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-        expected[f"gradient.{name}"] = parameter.grad
+    golden_checks.add_gradients(model, bert4rec_reference.cloze_loss(model, training_sequences(sequences), places), expected)
     return expected
 
 
@@ -121,41 +113,6 @@ def check_alone(model, sequences, expected):
             assert (model(kept, positions)[0, -1] - rows[-1]).abs().max() > 1e-3
 
 
-def check_gradient(model, sequences, places, expected, generator):
-    """Checks every gradient against a difference of five points along a random direction. Padding must have none."""
-    assert not expected["gradient.item_embedding.weight"][0].any()
-    step = 3e-5
-    for name, parameter in model.named_parameters():
-        direction = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
-        start = parameter.detach().clone()
-        slope = 0
-        with torch.no_grad():
-            for steps, factor in ((-2, 1), (-1, -8), (1, 8), (2, -1)):
-                parameter.copy_(start + steps * step * direction)
-                loss = bert4rec_reference.cloze_loss(model, training_sequences(sequences), places)
-                slope += factor * loss / (12 * step)
-            parameter.copy_(start)
-        expected_slope = (expected[f"gradient.{name}"] * direction).sum()
-        torch.testing.assert_close(slope, expected_slope, rtol=1e-7, atol=1e-9, msg=lambda text: f"{name}: {text}")
-
-
-def float32_error(folder, sequences, places, expected):
-    """The largest error of the same code in float32, over the largest value of its tensor."""
-    found = expected_tensors(bert4rec_reference.load(folder, torch.float32), sequences, places)
-    worst = max(
-        ((found[name] - expected[name]).abs().max() / expected[name].abs().max().clamp(min=1e-3)).item()
-        for name in expected
-        if expected[name].dtype == torch.float64
-    )
-    assert worst < 1e-3  # no precision so near to a bound that rounding moves it across
-    return worst
-
-
-def provenance(name):
-    versions = {"torch": torch.__version__, "numpy": numpy.__version__, "python": platform.python_version()}
-    return json.dumps({"checkpoint": name, "command": COMMAND, "versions": versions}, sort_keys=True)
-
-
 def make_golden(name, config, folder, seed):
     generator = torch.Generator().manual_seed(seed)
     sasrec_reference.save(config, random_tensors(config, generator), folder)
@@ -164,10 +121,16 @@ def make_golden(name, config, folder, seed):
     model = bert4rec_reference.load(folder, torch.float64)
     expected = expected_tensors(model, sequences, places)
     check_alone(model, sequences, expected)
-    check_gradient(model, sequences, places, expected, generator)
-    error = float32_error(folder, sequences, places, expected)
-    # Only one metadata key, because the file format does not keep the order of several keys.
-    metadata = {"provenance": provenance(f"bert4rec-{name}")}
+    golden_checks.check_gradient(
+        model,
+        lambda: bert4rec_reference.cloze_loss(model, training_sequences(sequences), places),
+        expected,
+        generator,
+    )
+    error = golden_checks.worst_error(
+        expected_tensors(bert4rec_reference.load(folder, torch.float32), sequences, places), expected
+    )
+    metadata = golden_checks.provenance(f"bert4rec-{name}", COMMAND)
     safetensors.torch.save_file(expected, folder / "golden.safetensors", metadata=metadata)
     print(f"{name:18} loss {expected['loss'].item():.6f}; worst error in float32 {error:.1e}")
 

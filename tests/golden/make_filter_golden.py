@@ -16,15 +16,13 @@ of the stored weights and constants of the gradient. A parameter that nothing de
 """
 
 import argparse
-import json
 import pathlib
-import platform
 
-import numpy
 import safetensors.torch
 import torch
 
 import filter_reference
+import golden_checks
 import sasrec_reference
 from filter_reference import Config, Filter
 from make_sasrec_golden import hidden_states
@@ -149,13 +147,7 @@ def expected_tensors(model, sequences):
             if settings.running_jacobian and settings.jacobian != "none":
                 expected["evaluation_hidden"] = torch.cat(hidden_states(model.eval(), sequences))
                 model.train()
-    model.zero_grad()
-    loss = sasrec_reference.training_loss(model, *sasrec_reference.training_rows(sequences, model.config))
-    loss.backward()
-    expected["loss"] = loss.detach().reshape(1)
-    for name, parameter in model.named_parameters():
-        parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-        expected[f"gradient.{name}"] = parameter.grad
+    golden_checks.add_gradients(model, sasrec_reference.training_loss(model, *sasrec_reference.training_rows(sequences, model.config)), expected)
     return expected
 
 
@@ -181,24 +173,6 @@ def check_jacobian(model, generator):
         torch.testing.assert_close(closed, filter_reference.jacobian_diagonal(layer.mlp, x), rtol=1e-11, atol=1e-11)
 
 
-def check_gradient(model, sequences, expected, generator):
-    """Checks every gradient against a difference of five points along a random direction. Padding must have none."""
-    assert not expected["gradient.item_embedding.weight"][0].any()
-    rows = sasrec_reference.training_rows(sequences, model.config)
-    step = 3e-5
-    for name, parameter in model.named_parameters():
-        direction = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
-        start = parameter.detach().clone()
-        slope = 0
-        with torch.no_grad():
-            for steps, factor in ((-2, 1), (-1, -8), (1, 8), (2, -1)):
-                parameter.copy_(start + steps * step * direction)
-                slope += factor * sasrec_reference.training_loss(model, *rows) / (12 * step)
-            parameter.copy_(start)
-        expected_slope = (expected[f"gradient.{name}"] * direction).sum()
-        torch.testing.assert_close(slope, expected_slope, rtol=1e-7, atol=1e-9, msg=lambda text: f"{name}: {text}")
-
-
 def check_spread(config, expected):
     """Checks that precisions vary and few are at a bound; returns a line about them."""
     if config.arm not in filter_reference.FILTERS:
@@ -222,25 +196,6 @@ def check_spread(config, expected):
     )
 
 
-def float32_errors(folder, sequences, expected):
-    """The largest error of the same code in float32, over the largest value, of each group of tensors."""
-    found = expected_tensors(filter_reference.load(folder, torch.float32), sequences)
-    ratios = {}
-    for name in sorted(expected.keys() - {"sequence_lengths", "sequences"}):
-        group = name.split(".")[0]
-        # The gradient of a bias of keys is 0 but for rounding: a constant moves no softmax.
-        scale = expected[name].abs().max().clamp(min=1e-3)
-        ratio = ((found[name] - expected[name]).abs().max() / scale).item()
-        ratios[group] = max(ratios.get(group, 0.0), ratio)
-    assert max(ratios.values()) < 1e-3  # no precision so near to a bound that rounding moves it across
-    return ratios
-
-
-def provenance(name):
-    versions = {"torch": torch.__version__, "numpy": numpy.__version__, "python": platform.python_version()}
-    return json.dumps({"checkpoint": name, "command": COMMAND, "versions": versions}, sort_keys=True)
-
-
 def make_golden(name, config, folder, seed):
     generator = torch.Generator().manual_seed(seed)
     sasrec_reference.save(config, random_tensors(name, config, generator), folder)
@@ -250,10 +205,14 @@ def make_golden(name, config, folder, seed):
     spread = check_spread(config, expected)
     check_alone(model, sequences, expected)
     check_jacobian(model, generator)
-    check_gradient(model, sequences, expected, generator)
-    errors = float32_errors(folder, sequences, expected)
-    # Only one metadata key, because the file format does not keep the order of several keys.
-    metadata = {"provenance": provenance(f"filter-{name}")}
+    rows = sasrec_reference.training_rows(sequences, config)
+    golden_checks.check_gradient(
+        model, lambda: sasrec_reference.training_loss(model, *rows), expected, generator
+    )
+    found = expected_tensors(filter_reference.load(folder, torch.float32), sequences)
+    errors = golden_checks.errors_by_group(found, expected)
+    assert max(errors.values()) < 1e-3  # no precision so near to a bound that rounding moves it across
+    metadata = golden_checks.provenance(f"filter-{name}", COMMAND)
     safetensors.torch.save_file(expected, folder / "golden.safetensors", metadata=metadata)
     worst = max(errors, key=errors.get)
     print(f"{name:21} loss {expected['loss'].item():.6f}; worst in float32: {worst} {errors[worst]:.1e}{spread}")

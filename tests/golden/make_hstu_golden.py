@@ -14,14 +14,12 @@ and evaluation_hidden.
 """
 
 import argparse
-import json
 import pathlib
-import platform
 
-import numpy
 import safetensors.torch
 import torch
 
+import golden_checks
 import hstu_reference
 import make_filter_golden
 import sasrec_reference
@@ -125,13 +123,7 @@ def expected_tensors(model, histories):
                     expected[f"{name}.{layer}"] = torch.cat(kept_rows(values, histories, config))
             expected["evaluation_hidden"] = torch.cat(kept_rows(model.eval()(items, times), histories, config))
             model.train()
-    model.zero_grad()
-    loss = hstu_reference.training_loss(model, histories)
-    loss.backward()
-    expected["loss"] = loss.detach().reshape(1)
-    for name, parameter in model.named_parameters():
-        parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-        expected[f"gradient.{name}"] = parameter.grad
+    golden_checks.add_gradients(model, hstu_reference.training_loss(model, histories), expected)
     return expected
 
 
@@ -154,40 +146,6 @@ def check_alone(model, histories, expected):
         assert (changed[-1] - rows[-1]).abs().max() > 0.01
 
 
-def check_gradient(model, histories, expected, generator):
-    """Checks every gradient against a difference of five points along a random direction. Padding must have none."""
-    assert not expected["gradient.item_embedding.weight"][0].any()
-    step = 3e-5
-    for name, parameter in model.named_parameters():
-        direction = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
-        start = parameter.detach().clone()
-        slope = 0
-        with torch.no_grad():
-            for steps, factor in ((-2, 1), (-1, -8), (1, 8), (2, -1)):
-                parameter.copy_(start + steps * step * direction)
-                slope += factor * hstu_reference.training_loss(model, histories) / (12 * step)
-            parameter.copy_(start)
-        expected_slope = (expected[f"gradient.{name}"] * direction).sum()
-        torch.testing.assert_close(slope, expected_slope, rtol=1e-7, atol=1e-9, msg=lambda text: f"{name}: {text}")
-
-
-def float32_error(folder, histories, expected):
-    """The largest error of the same code in float32, over the largest value of its tensor."""
-    found = expected_tensors(hstu_reference.load(folder, torch.float32), histories)
-    worst = max(
-        ((found[name] - expected[name]).abs().max() / expected[name].abs().max().clamp(min=1e-3)).item()
-        for name in expected
-        if expected[name].dtype == torch.float64
-    )
-    assert worst < 1e-3  # no precision so near to a bound that rounding moves it across
-    return worst
-
-
-def provenance(name):
-    versions = {"torch": torch.__version__, "numpy": numpy.__version__, "python": platform.python_version()}
-    return json.dumps({"checkpoint": name, "command": COMMAND, "versions": versions}, sort_keys=True)
-
-
 def make_golden(name, config, folder, seed):
     generator = torch.Generator().manual_seed(seed)
     sasrec_reference.save(config, random_tensors(name, config, generator), folder)
@@ -195,10 +153,13 @@ def make_golden(name, config, folder, seed):
     model = hstu_reference.load(folder, torch.float64)
     expected = expected_tensors(model, histories)
     check_alone(model, histories, expected)
-    check_gradient(model, histories, expected, generator)
-    error = float32_error(folder, histories, expected)
-    # Only one metadata key, because the file format does not keep the order of several keys.
-    metadata = {"provenance": provenance(name)}
+    golden_checks.check_gradient(
+        model, lambda: hstu_reference.training_loss(model, histories), expected, generator
+    )
+    error = golden_checks.worst_error(
+        expected_tensors(hstu_reference.load(folder, torch.float32), histories), expected
+    )
+    metadata = golden_checks.provenance(name, COMMAND)
     safetensors.torch.save_file(expected, folder / "golden.safetensors", metadata=metadata)
     print(f"{name:18} loss {expected['loss'].item():.6f}; worst error in float32 {error:.1e}")
 

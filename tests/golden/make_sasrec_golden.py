@@ -14,14 +14,12 @@ float32) and `golden.safetensors`, everything in it computed in float64 (sasrec_
 """
 
 import argparse
-import json
 import pathlib
-import platform
 
-import numpy
 import safetensors.torch
 import torch
 
+import golden_checks
 import sasrec_reference
 from sasrec_reference import Config
 
@@ -110,24 +108,6 @@ def check_gradient(model, sequences, expected, generator):
         torch.testing.assert_close(slope, (expected[f"gradient.{name}"] * direction).sum(), rtol=1e-6, atol=1e-9)
 
 
-def float32_errors(folder, sequences, expected):
-    """The largest error of the same code in float32, over the largest value, of hidden states, scores and gradients."""
-    found = expected_tensors(sasrec_reference.load(folder, torch.float32), sequences)
-    ratios = {}
-    for name in expected.keys() - {"sequence_lengths", "sequences"}:
-        group = name.split(".")[0]
-        # The gradient of a bias of keys is 0 but for rounding: a constant moves no softmax.
-        scale = expected[name].abs().max().clamp(min=1e-3)
-        ratio = ((found[name] - expected[name]).abs().max() / scale).item()
-        ratios[group] = max(ratios.get(group, 0.0), ratio)
-    return ratios
-
-
-def provenance(name):
-    versions = {"torch": torch.__version__, "numpy": numpy.__version__, "python": platform.python_version()}
-    return json.dumps({"checkpoint": name, "command": COMMAND, "versions": versions}, sort_keys=True)
-
-
 def make_golden(name, config, folder, seed):
     generator = torch.Generator().manual_seed(seed)
     sasrec_reference.save(config, random_tensors(config, generator), folder)
@@ -136,9 +116,10 @@ def make_golden(name, config, folder, seed):
     expected = expected_tensors(model, sequences)
     check_alone(model, sequences, expected["hidden"])
     check_gradient(model, sequences, expected, generator)
-    errors = float32_errors(folder, sequences, expected)
-    # Only one metadata key, because the file format does not keep the order of several keys.
-    safetensors.torch.save_file(expected, folder / "golden.safetensors", metadata={"provenance": provenance(name)})
+    found = expected_tensors(sasrec_reference.load(folder, torch.float32), sequences)
+    errors = golden_checks.errors_by_group(found, expected)
+    metadata = golden_checks.provenance(name, COMMAND)
+    safetensors.torch.save_file(expected, folder / "golden.safetensors", metadata=metadata)
     described = ", ".join(f"{group} {error:.1e}" for group, error in sorted(errors.items()))
     print(f"{name:16} loss {expected['loss'].item():.6f}; errors in float32: {described}")
 
