@@ -18,6 +18,12 @@ struct ArmSummary {
   Measured deviation;  ///< sample standard deviation over seeds (ddof 1); missing with one seed
 };
 
+/// Whether there is a deviation to be shown: an arm without training is the same with every seed, while ranks made
+/// elsewhere, of which nothing is known, may differ.
+inline bool varies(const ArmSummary& arm, bool trained) {
+  return trained || (arm.deviation && *arm.deviation > 0);
+}
+
 /// @param values  [seed] at least one
 ArmSummary arm_summary(std::span<const double> values);
 

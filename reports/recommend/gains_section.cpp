@@ -58,9 +58,8 @@ PaperTable means_table(Comparisons comparisons) {
   const std::string paper = paper_clause(comparisons);
   table.caption += paper;
   if (!paper.empty()) table.caption += " The paper prints the naive p alone.";
-  // Ranks made elsewhere have no curves, and may differ between seeds.
   const auto varies = [](const analyses::ArmSummary& arm, const auto& curves) {
-    return !curves.empty() || (arm.deviation && *arm.deviation > 0);
+    return analyses::varies(arm, !curves.empty());
   };
   for (const ComparedArms& arms : comparisons) {
     table.rows.push_back({arms.title});

@@ -49,10 +49,9 @@ std::string arm(double mean, const Measured& deviation) {
   return fmt::format("{:.4f} ({})", mean, number(deviation));
 }
 
-/// An arm without training is the same with every seed and has no deviation. Ranks made elsewhere have no curves.
 std::string arm(const analyses::ArmSummary& summary, const std::vector<analyses::ArmCurve>& curves) {
-  const bool varies = !curves.empty() || (summary.deviation && *summary.deviation > 0);
-  return varies ? arm(summary.mean, summary.deviation) : fmt::format("{:.4f} (-)", summary.mean);
+  return analyses::varies(summary, !curves.empty()) ? arm(summary.mean, summary.deviation)
+                                                    : fmt::format("{:.4f} (-)", summary.mean);
 }
 
 constexpr const char* decision_line = "{:<10} {:>8}   {:<30} {:>7} {:>7} {:>8}  {}\n";

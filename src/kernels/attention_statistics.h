@@ -59,6 +59,17 @@ struct ReturnedFields {
   bool operator==(const ReturnedFields&) const = default;
 };
 
+/// n_eff, the residual, K and the precision of each query, without what takes more time. Others switch on what they
+/// need besides.
+inline constexpr ReturnedFields moments_alone{.output = false,
+                                              .entropy = false,
+                                              .log_observation_precision = false,
+                                              .kalman_gain_scaled = false,
+                                              .without_first = false,
+                                              .without_first_moments = false,
+                                              .norms = false,
+                                              .first_masses = 0};
+
 /// What attention is computed, and the priors of its statistics.
 struct AttentionOptions {
   double scale = 0;    ///< factor on q.k; 0 means 1/sqrt(key_dim)

@@ -51,10 +51,7 @@ HstuWeights initial_hstu_weights(const HstuConfig& config, std::uint64_t seed) {
 
 HstuWeights stored_hstu_weights(const HstuConfig& config, const WeightSource& source) {
   HstuWeights weights;
-  for (const WeightSlot& slot : hstu_slots(config, weights)) *slot.tensor = source.read(slot);
-  std::vector<const bft::FilterWeights*> filters;
-  for (const HstuLayerWeights& layer : weights.layers) filters.push_back(&layer.filter);
-  check_stored_filter(weights.precision, filters, source.where);
+  read_stored(weights, hstu_slots(config, weights), source);
   return weights;
 }
 

@@ -55,4 +55,16 @@ void set_initial(const std::vector<WeightSlot>& slots, std::uint64_t seed, const
 void check_stored_filter(const bft::InitialPrecisionWeights& precision,
                          const std::vector<const bft::FilterWeights*>& layers, const std::string& where);
 
+/// Gives weights what is stored of them.
+/// @param slots  of these weights
+/// @throws InvalidArgument  as check_stored_filter(), and what `source` refuses
+template <typename Weights>
+void read_stored(Weights& weights, const std::vector<WeightSlot>& slots, const WeightSource& source) {
+  for (const WeightSlot& slot : slots) *slot.tensor = source.read(slot);
+  std::vector<const bft::FilterWeights*> filters;
+  filters.reserve(weights.layers.size());
+  for (const auto& layer : weights.layers) filters.push_back(&layer.filter);
+  check_stored_filter(weights.precision, filters, source.where);
+}
+
 }  // namespace gainlens::recommend

@@ -10,8 +10,4 @@ struct StoredSasRec {
   SasRecWeights weights;  ///< float32, without gradients
 };
 
-/// The weights of a model in the layout of gainlens.
-/// @throws InvalidArgument  as `source`; a number that no training writes
-SasRecWeights stored_sasrec_weights(const SasRecConfig& config, const WeightSource& source);
-
 }  // namespace gainlens::recommend

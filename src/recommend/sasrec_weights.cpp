@@ -42,4 +42,10 @@ SasRecWeights initial_sasrec_weights(const SasRecConfig& config, std::uint64_t s
   return weights;
 }
 
+SasRecWeights stored_sasrec_weights(const SasRecConfig& config, const WeightSource& source) {
+  SasRecWeights weights;
+  read_stored(weights, sasrec_slots(config, weights), source);
+  return weights;
+}
+
 }  // namespace gainlens::recommend

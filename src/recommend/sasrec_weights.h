@@ -45,4 +45,8 @@ std::vector<SasRecSlot> sasrec_slots(const SasRecConfig& config, SasRecWeights& 
 /// share a weight's name and shape share its start.
 SasRecWeights initial_sasrec_weights(const SasRecConfig& config, std::uint64_t seed);
 
+/// The weights of a model in the layout of gainlens.
+/// @throws InvalidArgument  as `source`; a number that no training writes
+SasRecWeights stored_sasrec_weights(const SasRecConfig& config, const WeightSource& source);
+
 }  // namespace gainlens::recommend

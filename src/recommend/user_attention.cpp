@@ -67,13 +67,8 @@ class Ranked {
       const at::Tensor slope = seen.options.distance_slope.detach().to(at::kDouble).expand({query.size(0)});
       options.distance_bias = slope.unsqueeze(1) * at::arange(positions, slope.options());
     }
-    options.returned = {.output = false,
-                        .log_observation_precision = false,
-                        .kalman_gain_scaled = false,
-                        .without_first = false,
-                        .without_first_moments = false,
-                        .norms = false,
-                        .first_masses = 0};
+    options.returned = kernels::moments_alone;
+    options.returned.entropy = true;
     kernels::AttentionPlan plan(options);
     const kernels::QueryStatistics found = kernels::attention_statistics(plan, query, key, value);
 

@@ -191,14 +191,7 @@ SinkCollector::WithoutSinks SinkCollector::without_sinks(std::int64_t layer, con
     own.distance_bias = own_rows(options.distance_bias);
     own.prior_precision_by_dimension = own_rows(options.prior_precision_by_dimension);
     own.sink_logit = at::Tensor();  // it takes weight from all keys alike
-    own.returned = {.output = false,
-                    .entropy = false,
-                    .log_observation_precision = false,
-                    .kalman_gain_scaled = false,
-                    .without_first = false,
-                    .without_first_moments = false,
-                    .norms = false,
-                    .first_masses = 0};
+    own.returned = kernels::moments_alone;
     kernels::AttentionPlan plan(own);
     const kernels::QueryStatistics rest =
         kernels::attention_statistics(plan, qkv.query[0].narrow(0, first, group), qkv.key[0].narrow(0, kv_head, 1),

@@ -21,17 +21,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::json;
 
-/// 60 users of 66 items.
-std::string interactions() {
-  std::string text;
-  for (int user = 0; user < 60; ++user) {
-    text += "user" + std::to_string(user);
-    for (int i = 0; i < 6 + user % 4; ++i) text += " " + std::to_string((user * 7 + i * i * 5) % 66 + 1);
-    text += "\n";
-  }
-  return text;
-}
-
 class Bert4RecCommands : public ::testing::Test {
  protected:
   std::vector<std::string> training(const std::vector<std::string>& more) const {
@@ -41,7 +30,7 @@ class Bert4RecCommands : public ::testing::Test {
   }
 
   TemporaryFolder folder_;
-  std::string data_ = write_file(folder_.path() / "items.txt", interactions());
+  std::string data_ = write_file(folder_.path() / "items.txt", tiny_histories(6, 4));
   std::string run_ = folder_.path() / "run";
 };
 

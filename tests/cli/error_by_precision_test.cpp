@@ -23,25 +23,9 @@ using ::testing::Not;
 using ::testing::StartsWith;
 using Json = nlohmann::json;
 
-/// 60 users of 66 items.
-std::string interactions() {
-  std::string text;
-  for (int user = 0; user < 60; ++user) {
-    text += "user" + std::to_string(user);
-    for (int i = 0; i < 5 + user % 4; ++i) text += " " + std::to_string((user * 7 + i * i * 5) % 66 + 1);
-    text += "\n";
-  }
-  return text;
-}
-
 class ErrorByPrecision : public ::testing::Test {
  protected:
-  void train(const std::string& out, const std::vector<std::string>& more) const {
-    std::vector<std::string> words = tiny_training(data_, out, 2, more);
-    words.emplace_back("--quiet");
-    const ProgramResult result = run_gainlens(words);
-    ASSERT_EQ(result.exit_code, 0) << result.error;
-  }
+  void train(const std::string& out, const std::vector<std::string>& more) const { train_tiny(data_, out, 2, more); }
   ProgramResult read(const std::string& run, const std::vector<std::string>& more = {}) const {
     std::vector<std::string> words = {"error-by-precision", run, "--quiet", "--data", data_};
     words.insert(words.end(), more.begin(), more.end());
@@ -49,7 +33,7 @@ class ErrorByPrecision : public ::testing::Test {
   }
 
   TemporaryFolder folder_;
-  std::string data_ = write_file(folder_.path() / "items.txt", interactions());
+  std::string data_ = write_file(folder_.path() / "items.txt", tiny_histories(5, 4));
   std::string run_ = folder_.path() / "run";
 };
 
@@ -91,7 +75,7 @@ TEST_F(ErrorByPrecision, WrongRequestsGetOneLine) {
   expect_refused(read(run_, {"--groups", "5"}), "--groups: 5; must be 20 to 10000");
   expect_refused(read(run_, {"--bins", "61"}), "--bins: 61 bins of 60 users; give at most as many");
   expect_refused(read(run_, {"--out", run_}), "is the folder of a run");
-  data_ = write_file(folder_.path() / "more.txt", interactions() + "one 1 2 3 4\n");
+  data_ = write_file(folder_.path() / "more.txt", tiny_histories(5, 4) + "one 1 2 3 4\n");
   expect_refused(read(run_), "more.txt: is split otherwise than the data that " + run_ + " was trained on");
 }
 

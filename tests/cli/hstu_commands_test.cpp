@@ -6,6 +6,7 @@
 #include "support/text_file.h"
 #include "support/tiny_training.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -21,17 +22,12 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::json;
 
-/// 60 users of 66 items, with times; or one line for each user, without.
-std::string interactions(bool times) {
+/// The interactions of tiny_histories(6, 4), with times.
+std::string timed_histories() {
   std::string text;
   for (int user = 0; user < 60; ++user) {
-    if (!times) text += "user" + std::to_string(user);
-    for (int i = 0; i < 6 + user % 4; ++i) {
-      const std::string item = std::to_string((user * 7 + i * i * 5) % 66 + 1);
-      text += times ? std::to_string(user + 1) + "::" + item + "::5::" + std::to_string(978300000 + i * i * 7000) + "\n"
-                    : " " + item;
-    }
-    if (!times) text += "\n";
+    for (int i = 0; i < 6 + user % 4; ++i)
+      text += fmt::format("{}::{}::5::{}\n", user + 1, tiny_item(user, i), 978300000 + i * i * 7000);
   }
   return text;
 }
@@ -64,8 +60,8 @@ class HstuCommands : public ::testing::Test {
   }
 
   TemporaryFolder folder_;
-  std::string timed_ = write_file(folder_.path() / "ratings.dat", interactions(true));
-  std::string timeless_ = write_file(folder_.path() / "items.txt", interactions(false));
+  std::string timed_ = write_file(folder_.path() / "ratings.dat", timed_histories());
+  std::string timeless_ = write_file(folder_.path() / "items.txt", tiny_histories(6, 4));
   std::string run_ = folder_.path() / "run";
 };
 
@@ -137,7 +133,7 @@ TEST_F(HstuCommands, DataWithoutTimesNeedAModelWithoutThem) {
 
 TEST_F(HstuCommands, ARunIsNotContinuedWithOtherTimes) {
   ASSERT_EQ(run_gainlens(training(timed_, run_, {"--quiet"})).exit_code, 0);
-  std::string text = interactions(true);
+  std::string text = timed_histories();
   text.replace(text.find("::978300000"), 11, "::978300001");
   const std::string moved = write_file(folder_.path() / "moved.dat", text);
   expect_refusal_line(run_gainlens(training(moved, run_, {"--seeds", "2"})), "/data/times");

@@ -26,25 +26,9 @@ using ::testing::Not;
 using ::testing::StartsWith;
 using Json = nlohmann::json;
 
-/// 60 users of 66 items.
-std::string interactions() {
-  std::string text;
-  for (int user = 0; user < 60; ++user) {
-    text += "user" + std::to_string(user);
-    for (int i = 0; i < 5 + user % 9; ++i) text += " " + std::to_string((user * 7 + i * i * 5) % 66 + 1);
-    text += "\n";
-  }
-  return text;
-}
-
 class SweepRecommenders : public ::testing::Test {
  protected:
-  void train(const std::vector<std::string>& more) const {
-    std::vector<std::string> words = tiny_training(data_, run_, 2, more);
-    words.emplace_back("--quiet");
-    const ProgramResult result = run_gainlens(words);
-    ASSERT_EQ(result.exit_code, 0) << result.error;
-  }
+  void train(const std::vector<std::string>& more) const { train_tiny(data_, run_, 2, more); }
   ProgramResult sweep(const std::string& model, const std::vector<std::string>& more = {}) const {
     std::vector<std::string> words = {"sweep", model, "--data", data_, "--quiet"};
     words.insert(words.end(), more.begin(), more.end());
@@ -53,7 +37,7 @@ class SweepRecommenders : public ::testing::Test {
   }
 
   TemporaryFolder folder_;
-  std::string data_ = write_file(folder_.path() / "items.txt", interactions());
+  std::string data_ = write_file(folder_.path() / "items.txt", tiny_histories(5, 9));
   std::string run_ = folder_.path() / "run", out_ = folder_.path() / "swept";
 };
 
@@ -153,7 +137,7 @@ TEST_F(SweepRecommenders, WrongRequestsGetOneLine) {
   for (const char* command : {"compare", "sensitivity"})
     EXPECT_EQ(run_gainlens({command, out_}).exit_code, 2) << command;
   const std::string other = folder_.path() / "more.txt";
-  data_ = write_file(other, interactions() + "one 1 2 3 4\n");
+  data_ = write_file(other, tiny_histories(5, 9) + "one 1 2 3 4\n");
   expect_refused(sweep(run_), "more.txt: is split otherwise than the data that " + run_ + " was trained on");
   std::filesystem::remove(run_ + "/run.h5");
   expect_refused(sweep(run_), "has no run.h5: the training has not finished");

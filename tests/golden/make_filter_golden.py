@@ -147,7 +147,8 @@ def expected_tensors(model, sequences):
             if settings.running_jacobian and settings.jacobian != "none":
                 expected["evaluation_hidden"] = torch.cat(hidden_states(model.eval(), sequences))
                 model.train()
-    golden_checks.add_gradients(model, sasrec_reference.training_loss(model, *sasrec_reference.training_rows(sequences, model.config)), expected)
+    rows = sasrec_reference.training_rows(sequences, model.config)
+    golden_checks.add_gradients(model, sasrec_reference.training_loss(model, *rows), expected)
     return expected
 
 

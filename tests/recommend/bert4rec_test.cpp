@@ -2,6 +2,7 @@
 #include "core/error.h"
 #include "models/decoder/attention_ops.h"
 #include "recommend/full_ranking.h"
+#include "recommend/learned.h"
 #include "recommend/recommend_task.h"
 #include "recommend/sasrec.h"
 #include "recommend/sasrec_goldens.h"
@@ -137,21 +138,7 @@ TEST(Bert4Rec, ALossWithSampledNegativesReadsTheBias) {
 }
 
 TEST(Bert4Rec, LearnsWhatFollows) {
-  const data::LeaveOneOut split = ring_of(80, 23);
-  for (const Arm arm : {Arm::plain, Arm::bft}) {
-    Settings settings = small("bert4rec");
-    training::SingleReplica alone;
-    RecommendTask task(
-        settings, arm, split, 7, [](const Backbone&) { return Json(); }, alone);
-    training::AdamW optimizer(task.parameters(), {.learning_rate = 0.01});
-    const double before = task.validation_loss();
-    for (std::int64_t step = 0; step < 10 * task.steps_per_epoch(); ++step) {
-      optimizer.zero_gradients();
-      task.accumulate_gradients(step);
-      optimizer.step(1);
-    }
-    EXPECT_LT(task.validation_loss(), before - 0.15) << name_of(arm);  // the negative NDCG@10
-  }
+  expect_what_follows_is_learned("bert4rec", ring_of(80, 23));
 }
 
 }  // namespace

@@ -6,11 +6,10 @@
 #include "models/decoder/attention_ops.h"
 #include "recommend/full_ranking.h"
 #include "recommend/hstu_goldens.h"
-#include "recommend/recommend_task.h"
+#include "recommend/learned.h"
 #include "recommend/small_data.h"
 #include "recommend/small_training.h"
 #include "support/refusal.h"
-#include "training/adamw.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -204,21 +203,7 @@ TEST(Hstu, ArmsHaveAnMlpWhereTheFilterNeedsOne) {
 }
 
 TEST(Hstu, LearnsWhatFollows) {
-  const data::LeaveOneOut split = timed_ring_of(80, 23);
-  for (const Arm arm : {Arm::plain, Arm::bft}) {
-    Settings settings = small("hstu");
-    training::SingleReplica alone;
-    RecommendTask task(
-        settings, arm, split, 7, [](const Backbone&) { return Json(); }, alone);
-    training::AdamW optimizer(task.parameters(), {.learning_rate = 0.01});
-    const double before = task.validation_loss();
-    for (std::int64_t step = 0; step < 10 * task.steps_per_epoch(); ++step) {
-      optimizer.zero_gradients();
-      task.accumulate_gradients(step);
-      optimizer.step(1);
-    }
-    EXPECT_LT(task.validation_loss(), before - 0.15) << name_of(arm);  // the negative NDCG@10
-  }
+  expect_what_follows_is_learned("hstu", timed_ring_of(80, 23));
 }
 
 }  // namespace

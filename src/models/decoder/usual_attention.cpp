@@ -70,13 +70,8 @@ hooks::ObservedAttention UsualAttention::run_with_moments(std::int64_t layer, co
                        kernels::is_tracked(qkv.value) || kernels::is_tracked(bias.key) ||
                        kernels::is_tracked(bias.log_decay);
   if (!tracked) {  // the kernel of the statistics is much faster than those with gradients
-    constexpr kernels::ReturnedFields moments{.entropy = false,
-                                              .log_observation_precision = false,
-                                              .kalman_gain_scaled = false,
-                                              .without_first = false,
-                                              .without_first_moments = false,
-                                              .norms = false,
-                                              .first_masses = 0};
+    kernels::ReturnedFields moments = kernels::moments_alone;
+    moments.output = true;
     StatisticsAttention streamed([](auto, auto&&) {}, kernels::AttentionBackend::automatic, moments);
     return streamed.run_with_moments(layer, qkv, options, bias);
   }
