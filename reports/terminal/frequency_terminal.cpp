@@ -64,6 +64,17 @@ std::string in_words(const Maybe<Interval>& interval, const std::string& rises, 
   return interval->low > 0 ? rises : interval->high < 0 ? falls : neither;
 }
 
+/// In how many seeds a trend has the sign of the mean: seeds can differ in it while their mean has a narrow interval,
+/// which is over users and items alone.
+std::string of_seeds(const FrequencyQuantity& quantity) {
+  const auto& interval = quantity.mean.interval;
+  if (quantity.seeds.size() < 2 || !interval || (interval->low <= 0 && interval->high >= 0)) return {};
+  const auto alike = std::ranges::count_if(quantity.seeds, [&](const FrequencyCorrelation& seed) {
+    return seed.rho && (interval->low > 0 ? *seed.rho > 0 : *seed.rho < 0);
+  });
+  return fmt::format(" in {} of {} seeds", alike, quantity.seeds.size());
+}
+
 /// Sentences on a quantity: its trend, and that beside each placebo; and why something is missing.
 std::string sentences_on(std::size_t layer, std::string_view name, const FrequencyQuantity& quantity,
                          const FrequencyReading& reading) {
@@ -71,10 +82,10 @@ std::string sentences_on(std::size_t layer, std::string_view name, const Frequen
   const std::string what = against.empty() ? std::string("frequency") : terminal_line(against);
   const std::string subject = fmt::format("layer {}, {}: ", layer, name);
   if (!quantity.mean.rho) return fmt::format("  {}no rho: {}\n", subject, quantity.mean.rho.reason());
-  std::string text = fmt::format("  {}{}{}\n", subject,
+  std::string text = fmt::format("  {}{}{}{}\n", subject,
                                  in_words(quantity.mean.interval, "rises with " + what, "falls with " + what,
                                           fmt::format("no trend with {} is shown", what)),
-                                 ends_of(quantity, against));
+                                 of_seeds(quantity), ends_of(quantity, against));
   for (std::size_t i = 0; i < reading.placebos.size(); ++i)
     text += fmt::format("    {} placebo {}\n",
                         in_words(quantity.placebos[i].difference.interval, "rises more, or falls less, than in",

@@ -28,7 +28,8 @@ namespace {
 struct ErrorOrderArguments {
   std::string run;
   InteractionArguments data;
-  std::vector<std::string> arms;  // none: every arm with a gain
+  std::vector<std::string> arms;   // none: every arm with a gain
+  std::vector<std::string> seeds;  // none: every one
   bool keep_seen = false;
   analyses::ErrorOrderOptions options;
   std::string out;
@@ -78,7 +79,8 @@ void order_errors(ErrorOrderArguments arguments, const GlobalOptions& global) {
   arguments.options.threads = static_cast<std::size_t>(std::max(at::get_num_threads(), 1));
   check(arguments.options);
   if (!arguments.out.empty()) check_holds_no_run(arguments.out);
-  const OpenedRun opened = open_filtered_run(arguments.run);
+  OpenedRun opened = open_filtered_run(arguments.run);
+  choose_seeds(opened, arguments.seeds);
   const std::vector<std::string> arms = finished_arms(opened, arguments.arms);
   const data::LeaveOneOut split(arguments.data.read());
   check_same_split(opened, split, arguments.data);
@@ -108,6 +110,7 @@ void add_error_by_precision(CLI::App& app, const GlobalOptions& global, Action& 
   add_interaction_options(*command, arguments->data);
   add_name_list(*command, "--arm", arguments->arms,
                 "Arms, separated by commas (default: every arm whose gain follows from precisions)");
+  add_only_seeds(*command, arguments->seeds);
   command->add_flag("--keep-seen", arguments->keep_seen, "Items that the user has seen stay candidates");
   command
       ->add_option("--groups", arguments->options.groups,

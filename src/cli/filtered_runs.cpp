@@ -1,6 +1,7 @@
 #include "cli/filtered_runs.h"
 
 #include "cli/given_run.h"
+#include "cli/name_list.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/nearest.h"
@@ -9,7 +10,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
+#include <set>
+#include <system_error>
 #include <utility>
 
 namespace gainlens::cli {
@@ -35,6 +39,31 @@ OpenedRun open_filtered_run(const fs::path& path, const std::string& what) {
       "{}{}: is a file; give the folder of the run, in which the models are: DIR of gainlens train recommend --out DIR",
       what, printable(path.string()));
   return {path, given_recommend_run(path)};
+}
+
+void add_only_seeds(CLI::App& command, std::vector<std::string>& seeds) {
+  add_name_list(
+      command, "--only-seeds", seeds,
+      "Seeds to read, separated by commas, for example without one whose filter is not in force (default: all)");
+}
+
+void choose_seeds(OpenedRun& opened, const std::vector<std::string>& asked) {
+  std::set<std::uint64_t> finished;
+  for (const std::string& arm : opened.run->arms) {
+    const std::vector<std::uint64_t> of_arm = finished_seeds(opened, arm);
+    finished.insert(of_arm.begin(), of_arm.end());
+  }
+  std::vector<std::uint64_t> chosen;
+  for (const std::string& text : asked) {
+    std::uint64_t seed = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+    CHECK(error == std::errc() && end == text.data() + text.size() && finished.contains(seed),
+          "--only-seeds: '{}' is no finished seed of {}; those are {}", printable(text, 60), opened.shown(),
+          fmt::join(finished, ", "));
+    CHECK(std::ranges::count(chosen, seed) == 0, "--only-seeds: {} is given twice", seed);
+    chosen.push_back(seed);
+  }
+  opened.only = std::move(chosen);
 }
 
 std::vector<std::string> arms_with_gain(const OpenedRun& opened) {
@@ -65,7 +94,8 @@ std::vector<std::uint64_t> finished_seeds(const OpenedRun& opened, const std::st
   const auto place = static_cast<std::size_t>(std::ranges::find(opened.run->arms, arm) - opened.run->arms.begin());
   std::vector<std::uint64_t> found;
   for (std::size_t seed = 0; seed < opened.run->seeds.size(); ++seed) {
-    if (opened.run->result(place, seed)) found.push_back(opened.run->seeds[seed]);
+    const bool asked = opened.only.empty() || std::ranges::count(opened.only, opened.run->seeds[seed]) > 0;
+    if (asked && opened.run->result(place, seed)) found.push_back(opened.run->seeds[seed]);
   }
   return found;
 }

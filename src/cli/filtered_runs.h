@@ -7,6 +7,8 @@
 #include "recommend/recommender_checkpoint.h"
 #include "runfile/recommend_run.h"
 
+#include <CLI/CLI.hpp>
+
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -21,6 +23,7 @@ namespace gainlens::cli {
 struct OpenedRun {
   std::filesystem::path folder;
   std::shared_ptr<const runfile::RecommendRun> run;
+  std::vector<std::uint64_t> only;  ///< seeds that were asked for; none: every one
 
   std::string shown() const;  ///< the folder, for messages
 };
@@ -28,6 +31,13 @@ struct OpenedRun {
 /// @param what  where the folder was given, for messages
 /// @throws InvalidArgument  no such folder; a file; as given_recommend_run()
 OpenedRun open_filtered_run(const std::filesystem::path& path, const std::string& what = "");
+
+/// Adds --only-seeds, for choose_seeds().
+void add_only_seeds(CLI::App& command, std::vector<std::string>& seeds);
+/// Leaves out all other seeds, in every arm.
+/// @param asked  seeds as they were given; none: every one
+/// @throws InvalidArgument  one is no seed, or no arm has finished it (names those that are finished)
+void choose_seeds(OpenedRun& opened, const std::vector<std::string>& asked);
 
 /// The arms whose gain follows from precisions, with their variants.
 /// @throws InvalidArgument  there is none
@@ -37,6 +47,7 @@ void check_arm_with_gain(const OpenedRun& opened, const std::string& arm);
 /// @param asked  what the user named; none: every arm with a gain
 /// @throws InvalidArgument  as above; no seed of an arm is finished
 std::vector<std::string> finished_arms(const OpenedRun& opened, const std::vector<std::string>& asked);
+/// Of those that were asked for.
 std::vector<std::uint64_t> finished_seeds(const OpenedRun& opened, const std::string& arm);
 /// @throws InvalidArgument  the split of the data is not that of the run
 void check_same_split(const OpenedRun& opened, const data::LeaveOneOut& split, const InteractionArguments& data);

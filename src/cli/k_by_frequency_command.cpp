@@ -36,6 +36,7 @@ struct FrequencyArguments {
   std::string run;
   InteractionArguments data;
   std::vector<std::string> arms;      // none: every arm with a gain
+  std::vector<std::string> seeds;     // none: every one
   std::vector<std::string> placebos;  // "step-0", "FOLDER" or "FOLDER:ARM"
   analyses::FrequencyOptions options;
   std::string against;  // file
@@ -168,7 +169,8 @@ void read_frequencies(FrequencyArguments arguments, const GlobalOptions& global)
   arguments.options.threads = static_cast<std::size_t>(std::max(at::get_num_threads(), 1));
   check(arguments.options);
   if (!arguments.out.empty()) check_holds_no_run(arguments.out);
-  const OpenedRun opened = open_filtered_run(arguments.run);
+  OpenedRun opened = open_filtered_run(arguments.run);
+  choose_seeds(opened, arguments.seeds);
   const std::vector<std::string> arms = arms_to_read(arguments, opened);
   const data::LeaveOneOut split(arguments.data.read());
   check_same_split(opened, split, arguments.data);
@@ -223,6 +225,7 @@ void add_k_by_frequency(CLI::App& app, const GlobalOptions& global, Action& acti
   add_interaction_options(*command, arguments->data);
   add_name_list(*command, "--arm", arguments->arms,
                 "Arms, separated by commas (default: every arm whose gain follows from precisions)");
+  add_only_seeds(*command, arguments->seeds);
   command
       ->add_option("--placebo", arguments->placebos,
                    "Models that cannot have learned a relation with frequency; prints the difference of the\n"

@@ -13,7 +13,9 @@ std::string knob_option(const std::string& key) {
 }
 
 Json knob_value(const std::string& text) {
-  const Json parsed = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  // JSON has no number that begins with its point.
+  const std::string number = text.starts_with('.') ? "0" + text : text;
+  const Json parsed = Json::parse(number, nullptr, /*allow_exceptions=*/false);
   return parsed.is_number() || parsed.is_boolean() ? parsed : Json(text);
 }
 

@@ -42,11 +42,9 @@ class KByFrequency : public ::testing::Test {
  protected:
   /// @param warm_up  steps; empty for arms without a filter
   void train(const std::string& out, const std::vector<std::string>& more, const std::string& warm_up = "1") const {
-    std::vector<std::string> words = tiny_training(data_, out, 2, more);
-    words.emplace_back("--quiet");
+    std::vector<std::string> words = more;
     if (!warm_up.empty()) words.insert(words.end(), {"--warm-up", warm_up});
-    const ProgramResult result = run_gainlens(words);
-    ASSERT_EQ(result.exit_code, 0) << result.error;
+    train_tiny(data_, out, 2, words);
   }
   ProgramResult read(const std::string& run, const std::vector<std::string>& more = {}) const {
     std::vector<std::string> words = {"k-by-frequency", run, "--quiet", "--data", data_};
@@ -94,6 +92,18 @@ TEST_F(KByFrequency, EveryLayerOfEveryArmWithAFilterIsRead) {
   // The precision before the first layer grows with the count, from which it begins, in every seed.
   EXPECT_GT(arm.at("layers")[0].at("precision").at("rho"), 0.9);
   EXPECT_EQ(read(run_, {"--json", "--threads", "1"}).out, read(run_, {"--json", "--threads", "3"}).out);
+
+  const ProgramResult one = read(run_, {"--json", "--only-seeds", "1"});
+  ASSERT_EQ(one.exit_code, 0) << one.error;
+  const Json alone = Json::parse(one.out).at("arms").at(0).at("layers");
+  ASSERT_EQ(alone.at(0).at("gain").at("seeds").size(), 1u);
+  for (const std::size_t layer : {0, 1})
+    EXPECT_EQ(alone.at(layer).at("gain").at("seeds")[0], arm.at("layers")[layer].at("gain").at("seeds")[1]);
+  for (const char* wrong : {"2", "one", "-1", "1.0", "1x"})
+    EXPECT_THAT(read(run_, {"--only-seeds", wrong}).error,
+                HasSubstr("is no finished seed of " + run_ + "; those are 0, 1"))
+        << wrong;
+  EXPECT_THAT(read(run_, {"--only-seeds", "1,1"}).error, HasSubstr("--only-seeds: "));
 }
 
 TEST_F(KByFrequency, APlaceboStandsBesideTheModel) {

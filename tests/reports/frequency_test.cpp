@@ -68,6 +68,14 @@ TEST(FrequencyTerminal, SaysWhichWayAQuantityGoesAndWhyOneIsMissing) {
               HasSubstr("K: no trend with frequency is shown"));
 }
 
+TEST(FrequencyTerminal, SaysInHowManySeedsATrendHasItsSign) {
+  const std::string text = print_frequency(
+      reading_of({"bft", {0, 1, 2, 3}, {model_of(0.01), model_of(0.01), model_of(0.01), model_of(-0.01)}}));
+  EXPECT_THAT(text, HasSubstr("layer 0, K: rises with frequency in 3 of 4 seeds (rarest"));
+  EXPECT_THAT(print_frequency(reading_of({"bft", {0, 1}, {model_of(-0.01), model_of(-0.01)}})),
+              HasSubstr("layer 0, K: falls with frequency in 2 of 2 seeds (rarest"));
+}
+
 TEST(FrequencyTerminal, NamesWhatStandsInThePlaceOfTheCounts) {
   const FrequencyReading reading = reading_of({"bft", {0}, {model_of(0.01)}}, {}, "noise");
   EXPECT_THAT(
