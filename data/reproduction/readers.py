@@ -92,6 +92,17 @@ def statistics(json):
             ("density", NOTHING, f"{100 * json['density']:.2f}%")], "whole"
 
 
+def evidence(json):
+    (arm,) = json["arms"]
+    rows = []
+    for head in arm["heads"]:
+        for key, name, digits in (("n_eff", "n_eff", 2), ("n_eff_share", "n_eff / keys", 3)):
+            of = head[key]["mean"]
+            rows.append((f"{name}, layer {head['layer']}, head {head['head']}", NOTHING,
+                         f"{number(of['value'], digits)} {interval(*of['interval'], lambda x: number(x, digits))}"))
+    return rows, counted(len(arm["seeds"]), "seed")
+
+
 def frequency(json):
     (arm,) = json["arms"]
     paper = arm["paper"]

@@ -50,11 +50,15 @@ def main():
         subprocess.run([PROGRAM, "train", "recommend", "--quiet", "--data", data, "--arm", "plain,bft", "--seeds", "2",
                         "--epochs", "2", "--threads", "1", "--out", folder / "runs/sasrec-instruments"], check=True,
                        stdout=subprocess.DEVNULL)
+        answer = reproduce("record", "n-eff-instruments", *files)
+        assert answer.returncode == 0, answer.stderr
+        assert "n_eff / keys, layer 1, head 1" in (folder / "page.md").read_text()
+        assert "Gains, density" not in (folder / "page.md").read_text()  # they need the other parts too
         assert "no such program" in refused("record", "data-instruments", *files, "--program", folder / "none")
         answer = reproduce("record", "all", *files)
         assert answer.returncode == 0, answer.stderr
         results = json.loads((folder / "r.json").read_text())
-        assert set(results) == {"sasrec-instruments", "data-instruments"}, results
+        assert set(results) == {"sasrec-instruments", "data-instruments", "n-eff-instruments"}, results
         compared = subprocess.run(
             [PROGRAM, "compare", f"{folder}/runs/sasrec-instruments:plain", f"{folder}/runs/sasrec-instruments:bft",
              "--json"], capture_output=True, text=True, check=True)
@@ -64,6 +68,7 @@ def main():
         assert results["sasrec-instruments"]["size"] == "2 seeds"
         assert ["interactions", "~10.3K", "8,574"] in results["data-instruments"]["rows"]
         page = (folder / "page.md").read_text()
+        assert "| Instruments | 0.67% | 6.0 |" in page, page  # of gains, density and n_eff
         assert "| MRR | – |" in page and "## data-instruments" in page, page
         assert reproduce("page", "--check", *files).returncode == 0
         (folder / "page.md").write_text(page + "by hand\n")
