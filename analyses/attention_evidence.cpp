@@ -10,7 +10,9 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <set>
 #include <span>
+#include <string>
 #include <utility>
 
 namespace gainlens::analyses {
@@ -74,13 +76,20 @@ struct Users {
     Random(options.seed).shuffle(order);
     group.resize(count);
     for (std::size_t i = 0; i < count; ++i) group[order[i]] = i % std::max<std::size_t>(groups, 1);
+    for (std::size_t grouping = 0; grouping < user_groupings; ++grouping) {
+      std::vector<std::set<std::size_t>> holding(groupings[grouping].strata.users.size());
+      for (std::size_t user = 0; user < count; ++user)
+        holding[static_cast<std::size_t>(groupings[grouping].strata.stratum[user])].insert(group[user]);
+      for (const std::set<std::size_t>& of_stratum : holding) groups_of[grouping].push_back(of_stratum.size());
+    }
   }
 
   std::array<GroupedUsers, user_groupings> groupings;
-  std::vector<std::vector<double>> traits;  // [trait][user]
-  std::size_t groups = 0;                   // that are left out
-  std::string no_interval;                  // why there is none
-  std::vector<std::size_t> group;           // [user]
+  std::vector<std::vector<double>> traits;                         // [trait][user]
+  std::size_t groups = 0;                                          // that are left out
+  std::string no_interval;                                         // why there is none
+  std::vector<std::size_t> group;                                  // [user]
+  std::array<std::vector<std::size_t>, user_groupings> groups_of;  // [stratum] that hold its users
 };
 
 /// Ranks of some of the values, in linear time: the values are sorted once.
@@ -187,18 +196,34 @@ std::vector<Estimates> estimates_of(std::span<const double> values, const Users&
   return all;
 }
 
+/// A part of the users, on which an estimate depends.
+struct Part {
+  std::size_t groups = 0;  // that hold them; 0: all
+  std::string no_interval = {};
+
+  static Part of_stratum(const Users& users, std::size_t grouping, std::size_t stratum) {
+    const auto count = static_cast<std::size_t>(users.groupings[grouping].strata.users[stratum]);
+    return {std::max<std::size_t>(users.groups_of[grouping][stratum], 1), too_few_of_part(count)};
+  }
+  /// Of a difference, which is as uncertain as the smaller part makes it.
+  static Part smaller_of(const Part& a, const Part& b) {
+    return {std::min(a.groups, b.groups), a.no_interval.empty() ? b.no_interval : a.no_interval};
+  }
+};
+
 /// @param seeds  [seed][task]
 /// @param of     what is wanted of an Estimates
 template <typename Number>
 SeedEstimate estimate(const std::vector<std::vector<Estimates>>& seeds, const Users& users, const std::string& missing,
-                      double least, double most, const Number& of) {
+                      double least, double most, const Number& of, const Part& part = {}) {
   Replicates found;
+  found.entering = part.groups;
   for (const std::vector<Estimates>& seed : seeds) {
     found.values.push_back(of(seed.back()));
     std::vector<double>& without = found.without.emplace_back();
     for (std::size_t group = 0; group < users.groups; ++group) without.push_back(of(seed[group]));
   }
-  return over_seeds(found, missing, users.no_interval, least, most);
+  return over_seeds(found, missing, users.no_interval.empty() ? part.no_interval : users.no_interval, least, most);
 }
 
 HeadNumber head_number(const std::vector<std::vector<Estimates>>& seeds, const Users& users,
@@ -217,12 +242,17 @@ HeadNumber head_number(const std::vector<std::vector<Estimates>>& seeds, const U
   }
   for (std::size_t grouping = 0; grouping < user_groupings; ++grouping) {
     const std::size_t strata = users.groupings[grouping].strata.users.size();
-    for (std::size_t stratum = 0; stratum < strata; ++stratum)
-      found.by[grouping].push_back(estimate(seeds, users, "no user is in this group", number.least, number.most,
-                                            [&](const Estimates& one) { return one.by[grouping][stratum]; }));
+    std::vector<Part> parts;
+    for (std::size_t stratum = 0; stratum < strata; ++stratum) {
+      parts.push_back(Part::of_stratum(users, grouping, stratum));
+      found.by[grouping].push_back(estimate(
+          seeds, users, "no user is in this group", number.least, number.most,
+          [&](const Estimates& one) { return one.by[grouping][stratum]; }, parts.back()));
+    }
     if (strata > 1)
-      found.change[grouping] = estimate(seeds, users, "no user is in one of the groups", -reach, reach,
-                                        [&](const Estimates& one) { return one.change(grouping); });
+      found.change[grouping] = estimate(
+          seeds, users, "no user is in one of the groups", -reach, reach,
+          [&](const Estimates& one) { return one.change(grouping); }, Part::smaller_of(parts.front(), parts.back()));
   }
   return found;
 }

@@ -187,13 +187,19 @@ std::vector<ErrorBin> bins_of(const RankedUsers& users, std::size_t quantity, st
     BinSums all;
     for (const BinSums& one : of_groups) all += one;
     if (all.pairs == 0) continue;
+    const auto entering =
+        static_cast<std::size_t>(std::ranges::count_if(of_groups, [](const BinSums& one) { return one.pairs > 0; }));
+    const std::string few = too_few_of_part(static_cast<std::size_t>(all.pairs) / users.seeds.size());
     const auto interval = [&](double BinSums::*metric) {
-      if (!no_interval.empty()) return Maybe<Interval>::none(no_interval);
+      if (!no_interval.empty() || !few.empty()) return Maybe<Interval>::none(no_interval.empty() ? few : no_interval);
+      // Where nothing was found, or everything, users do not show how far a share can move.
+      const double share = all.*metric / all.pairs;
+      if (share == 0 || share == 1) return Maybe<Interval>::none("it is the same for every user");
       std::vector<double> without;
       without.reserve(of_groups.size());
       for (const BinSums& one : of_groups)
         without.push_back(all.pairs > one.pairs ? (all.*metric - one.*metric) / (all.pairs - one.pairs) : no_value);
-      return left_out_interval(all.*metric / all.pairs, without, 0, 1);
+      return left_out_interval(share, without, 0, 1, entering);
     };
     found.push_back({all.place / (count * all.pairs), all.value / all.pairs, static_cast<std::size_t>(all.pairs),
                      all.hit / all.pairs, all.gain / all.pairs, interval(&BinSums::hit), interval(&BinSums::gain)});

@@ -22,7 +22,8 @@ constexpr double determined = 1e-12;
 /// A statistic with one group of some units left out.
 struct LeftOutUnits {
   std::span<const double> without_group;
-  const char* name;  // of the units
+  const char* name;          // of the units
+  std::size_t entering = 0;  // groups that the statistic depends on; 0: all
 };
 
 Maybe<Interval> interval_of_left_out(double value, std::initializer_list<LeftOutUnits> all, double least, double most) {
@@ -32,8 +33,9 @@ Maybe<Interval> interval_of_left_out(double value, std::initializer_list<LeftOut
     if (std::ranges::any_of(units.without_group, [](double x) { return std::isnan(x); }))
       return Maybe<Interval>::none(fmt::format("it does not exist without some of the {}", units.name));
     variance += std::pow(jackknife_error(units.without_group), 2);
-    fewest = std::min(fewest, units.without_group.size());
+    fewest = std::min(fewest, units.entering > 0 ? units.entering : units.without_group.size());
   }
+  if (fewest < 2) return Maybe<Interval>::none("it depends on one group alone");
   if (variance == 0) return Interval{value, value};
   const Interval found = student_interval({value, std::sqrt(variance), static_cast<double>(fewest - 1)});
   return Interval{std::max(found.low, least), std::min(found.high, most)};
@@ -95,8 +97,13 @@ double RankCorrelations::partial(std::size_t x, std::size_t y, std::span<const s
   return std::clamp(of(x, y) / std::sqrt(of(x, x) * of(y, y)), -1.0, 1.0);
 }
 
-Maybe<Interval> left_out_interval(double value, std::span<const double> without_group, double least, double most) {
-  return interval_of_left_out(value, {{without_group, "users"}}, least, most);
+std::string too_few_of_part(std::size_t users) {
+  return users < fewest_users_of_part ? fmt::format("fewer than {} users are in this group", fewest_users_of_part) : "";
+}
+
+Maybe<Interval> left_out_interval(double value, std::span<const double> without_group, double least, double most,
+                                  std::size_t entering) {
+  return interval_of_left_out(value, {{without_group, "users", entering}}, least, most);
 }
 
 Maybe<Interval> left_out_interval(double value, std::span<const double> without_users,

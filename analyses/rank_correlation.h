@@ -38,11 +38,18 @@ class RankCorrelations {
   std::vector<double> matrix_;  // [variable, variable]; row and column of a constant one are 0
 };
 
+/// The fewest users in a part of them, such as a quintile, for which an interval is given.
+inline constexpr std::size_t fewest_users_of_part = 10;
+/// Why a part of the users has no interval; empty: it has enough.
+std::string too_few_of_part(std::size_t users);
+
 /// 95%, Student, of a statistic of independent groups, from its values with one group left out.
 /// @param without_group  NaN: it does not exist without this group, and the interval is missing
 /// @param least, most    bounds of the statistic
+/// @param entering       groups that the statistic depends on, of which one less are its degrees of freedom; 0: all
 /// @pre  at least two groups
-Maybe<Interval> left_out_interval(double value, std::span<const double> without_group, double least, double most);
+Maybe<Interval> left_out_interval(double value, std::span<const double> without_group, double least, double most,
+                                  std::size_t entering = 0);
 
 /// The same for two kinds of units that both vary, each in groups of its own: users and items. The two squared errors
 /// are added, which counts twice what belongs to a pair of them: never too short by it. Degrees of freedom: the fewer.

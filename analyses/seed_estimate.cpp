@@ -21,8 +21,9 @@ Maybe<Interval> crossed_interval(double value, const Replicates& found, double l
     const double middle = mean(seed);
     for (const double without : seed) influence.push_back(scale * (without - middle));
   }
-  const Maybe<Interval> interval = stated_interval(
-      crossed_estimate(value, found.values, influence, static_cast<double>(groups - 1), 1, "group of users"));
+  const auto degrees = static_cast<double>((found.entering > 0 ? found.entering : groups) - 1);
+  const Maybe<Interval> interval =
+      stated_interval(crossed_estimate(value, found.values, influence, degrees, 1, "group of users"));
   if (!interval) return interval;
   return Interval{std::max(interval->low, least), std::min(interval->high, most)};
 }
@@ -36,9 +37,10 @@ SeedEstimate over_seeds(const Replicates& found, const std::string& missing, con
   for (std::size_t seed = 0; seed < seeds; ++seed) {
     const double value = found.values[seed];
     all.seeds.push_back(std::isnan(value) ? Measured::none(missing) : Measured(value));
-    all.seed_intervals.push_back(std::isnan(value)      ? Maybe<Interval>::none(missing)
-                                 : !no_interval.empty() ? Maybe<Interval>::none(no_interval)
-                                                        : left_out_interval(value, found.without[seed], least, most));
+    all.seed_intervals.push_back(std::isnan(value) ? Maybe<Interval>::none(missing)
+                                 : !no_interval.empty()
+                                     ? Maybe<Interval>::none(no_interval)
+                                     : left_out_interval(value, found.without[seed], least, most, found.entering));
   }
   if (std::ranges::any_of(found.values, [](double value) { return std::isnan(value); })) {
     all.value = all.deviation = Measured::none(missing);
@@ -62,7 +64,7 @@ SeedEstimate over_seeds(const Replicates& found, const std::string& missing, con
       for (std::size_t group = 0; group < without.size(); ++group)
         without[group] += seed[group] / static_cast<double>(seeds);
     }
-    all.interval = left_out_interval(value, without, least, most);
+    all.interval = left_out_interval(value, without, least, most, found.entering);
   }
   return all;
 }

@@ -23,6 +23,7 @@ struct SeedEstimate {
 struct Replicates {
   std::vector<double> values;                ///< [seed], at least one
   std::vector<std::vector<double>> without;  ///< [seed][group]; no group: there is no interval
+  std::size_t entering = 0;                  ///< groups that the estimate depends on; 0: all
 };
 
 /// @param missing      why a value may not exist
