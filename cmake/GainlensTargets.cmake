@@ -38,8 +38,8 @@ endif()
 # of that is optimisation that no test needs.
 set(GAINLENS_TEST_OPTIMISATION $<$<CONFIG:Release>:-O1>)
 
-# Of command lines, pages and terminal texts, which compute next to nothing: eight sources of the command line take 25 s
-# of a processor to compile with it, and 46 s with -O3.
+# Of command lines, pages, terminal texts, configurations and files of results, which compute next to nothing: eight
+# sources of the command line take 25 s of a processor to compile with it, and 46 s with -O3.
 set(GAINLENS_WORDS_OPTIMISATION $<$<CONFIG:Release>:-O1>)
 
 # gainlens_library(NAME [TORCH] SOURCES file... [ALONE regex] [DEPENDS target...] [PRIVATE_DEPENDS target...])
