@@ -54,10 +54,21 @@ OrderedJson metrics_of(const std::vector<float>& ranks) {
 }
 
 constexpr std::string_view name_of(recommend::SplitMatch match) {
-  return match == recommend::SplitMatch::same ? "same" : match == recommend::SplitMatch::other ? "other" : "unknown";
+  switch (match) {
+    case recommend::SplitMatch::same:
+      return "same";
+    case recommend::SplitMatch::other:
+      return "other";
+    case recommend::SplitMatch::other_times:
+      return "other times";
+    case recommend::SplitMatch::unknown:
+      break;
+  }
+  return "unknown";
 }
 
 /// Refuses a split that the checkpoint was not trained on, unless it is wanted: test items may have been trained on.
+/// Likewise other times of a model that reads them.
 recommend::SplitMatch check_split(const recommend::RecommenderCheckpoint& checkpoint, const data::LeaveOneOut& split,
                                   const EvaluateRecommendArguments& arguments) {
   const auto match = recommend::match_split(checkpoint, split);
@@ -67,6 +78,13 @@ recommend::SplitMatch check_split(const recommend::RecommenderCheckpoint& checkp
         "gainlens: {}: its config.json holds no checksum of the split that it was trained on, so it cannot be checked "
         "whether test items were trained on\n",
         model);
+  if (match == recommend::SplitMatch::other_times) {
+    CHECK(arguments.other_split,
+          "{}: has other times than the data that {} was trained on, and this model reads them: give the same file, or "
+          "--other-split to rank it all the same",
+          data, model);
+    print_notice("gainlens: warning: {}: has other times than the data that {} was trained on\n", data, model);
+  }
   if (match != recommend::SplitMatch::other) return match;
   CHECK(arguments.other_split,
         "{}: is split otherwise than the data that {} was trained on, so test items may have been trained on; the "

@@ -113,6 +113,9 @@ SeedModel open_seed(const OpenedRun& opened, const std::string& arm, std::uint64
   const fs::path folder = opened.folder / arm / fmt::format("seed-{}", seed);
   recommend::RecommenderCheckpoint checkpoint = recommend::open_recommender(folder);
   recommend::check_catalogue(checkpoint, split.interactions(), printable(data.path));
+  CHECK(recommend::match_split(checkpoint, split) != recommend::SplitMatch::other_times,
+        "{}: has other times than the data that {} was trained on, and this model reads them; give the same file",
+        printable(data.path), printable(folder.string()));
   return {std::move(checkpoint.model), printable(folder.string())};
 }
 

@@ -19,6 +19,7 @@
 #include "reports/terminal/attention_terminal.h"
 #include "runfile/attention_run.h"
 #include "runfile/run_file_name.h"
+#include "runfile/run_proof.h"
 
 #include <ATen/Parallel.h>
 #include <fmt/ranges.h>
@@ -147,9 +148,10 @@ runfile::AttentionRun empty_run(const Swept& swept, const data::LeaveOneOut& spl
 }
 
 /// Whether the folder holds this sweep already.
-/// @throws InvalidArgument  it holds another run
+/// @throws InvalidArgument  it holds another run, or a damaged one
 bool is_complete(const fs::path& out, const Json& request) {
   check_lies_in_no_arm(out);
+  if (const fs::path file = out / runfile::run_file_name; fs::exists(file)) runfile::prove_by_neighbour(file);
   if (!runfile::is_attention_run(out)) {
     check_holds_no_run(out);
     return false;

@@ -43,6 +43,7 @@ OrderedJson to_json(const TrainedOn& data) {
   document["min_item_count"] = data.min_item_count;
   if (data.duplicates != TrainedOn{}.duplicates) document["duplicates"] = data.duplicates;
   if (data.protocol != TrainedOn{}.protocol) document["protocol"] = data.protocol;
+  if (!data.times.empty()) document["times"] = data.times;
   return document;
 }
 
@@ -65,6 +66,7 @@ TrainedOn read_trained_on(const Json& data, const std::string& where) {
   trained_on.min_item_count = data["min_item_count"].get<std::int64_t>();
   if (data.contains("duplicates")) trained_on.duplicates = text("duplicates");
   if (data.contains("protocol")) trained_on.protocol = text("protocol");
+  if (data.contains("times")) trained_on.times = text("times");
   return trained_on;
 }
 
@@ -139,13 +141,14 @@ std::string item_names_checksum(const data::Interactions& interactions) {
   return checksum_of_names(std::span(interactions.items).subspan(1));
 }
 
-TrainedOn trained_on_split(const data::LeaveOneOut& split, const data::InteractionOptions& options) {
+TrainedOn trained_on_split(const data::LeaveOneOut& split, const data::InteractionOptions& options, bool times) {
   return {item_names_checksum(split.interactions()),
           split.checksum(),
           options.ties.name(),
           options.min_item_count,
           std::string(data::duplicates_name(options.duplicates)),
-          options.split.name()};
+          options.split.name(),
+          times ? split.checksum_of_times() : ""};
 }
 
 std::string TrainedOn::options() const {
@@ -156,7 +159,9 @@ std::string TrainedOn::options() const {
 
 SplitMatch match_split(const RecommenderCheckpoint& checkpoint, const data::LeaveOneOut& split) {
   if (checkpoint.data.split.empty()) return SplitMatch::unknown;
-  return checkpoint.data.split == split.checksum() ? SplitMatch::same : SplitMatch::other;
+  if (checkpoint.data.split != split.checksum()) return SplitMatch::other;
+  const std::string& times = checkpoint.data.times;
+  return times.empty() || times == split.checksum_of_times() ? SplitMatch::same : SplitMatch::other_times;
 }
 
 RecommenderCheckpoint open_recommender(const std::filesystem::path& path, std::string_view layout,

@@ -32,6 +32,7 @@ struct TrainedOn {
   std::int64_t min_item_count = 0;
   std::string duplicates = "keep";         ///< data::duplicates_name()
   std::string protocol = "leave-one-out";  ///< data::SplitPolicy::name()
+  std::string times = {};  ///< data::LeaveOneOut::checksum_of_times(), of a model that reads times; empty: not known
 
   /// "--ties file --min-item-count 0", and --duplicates and --split if they are not the default.
   std::string options() const;
@@ -49,7 +50,8 @@ struct RecommenderCheckpoint {
 /// SHA-256 over the names of the items in the order of their ids, a newline after each.
 std::string item_names_checksum(const data::Interactions& interactions);
 /// @param options  with which the interactions of the split were read
-TrainedOn trained_on_split(const data::LeaveOneOut& split, const data::InteractionOptions& options);
+/// @param times    whether the model reads them
+TrainedOn trained_on_split(const data::LeaveOneOut& split, const data::InteractionOptions& options, bool times);
 
 /// Opens a recommender of whatever backbone.
 /// @param path     the folder (own_layout), or the file or a folder with one (other layouts)
@@ -65,8 +67,8 @@ RecommenderCheckpoint open_recommender(const std::filesystem::path& path, std::s
 void check_catalogue(const RecommenderCheckpoint& checkpoint, const data::Interactions& interactions,
                      const std::string& where);
 
-/// Whether a data set has the split that the checkpoint was trained on.
-enum class SplitMatch { same, other, unknown };
+/// Whether a data set has the split that the checkpoint was trained on, and the times, if the model reads them.
+enum class SplitMatch { same, other, other_times, unknown };
 SplitMatch match_split(const RecommenderCheckpoint& checkpoint, const data::LeaveOneOut& split);
 
 /// Writes config.json and model.safetensors, each atomically.

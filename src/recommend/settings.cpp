@@ -84,14 +84,15 @@ Settings stored_settings(const Json& stored, const std::string& where, const Bac
 }
 
 training::RequestRules request_rules(const BackboneKind& backbone) {
-  return {
-      .may_grow = {"/training/epochs"},
-      .may_gain = {"/variants"},
-      .names = {"/data/name"},
-      .first = {"/backbone"},
-      .hints = {{"/training/embedding_norm", "earlier versions trained without this norm: --preset paper-no-norm"}},
-      .absent = {{"", {{"processes", 1}, {"variants", Json::object()}}}, {"/training", absent_values(knobs(backbone))}},
-      .complete = {"", "/data", "/training"}};
+  return {.may_grow = {"/training/epochs"},
+          .may_gain = {"/variants"},
+          .names = {"/data/name"},
+          .first = {"/backbone"},
+          .hints = {{"/training/embedding_norm", "earlier versions trained without this norm: --preset paper-no-norm"}},
+          .absent = {{"", {{"processes", 1}, {"variants", Json::object()}}},
+                     {"/data", {{"untested_items", 0}}},
+                     {"/training", absent_values(knobs(backbone))}},
+          .complete = {"", "/data", "/training"}};
 }
 
 const std::vector<Preset>& presets() {

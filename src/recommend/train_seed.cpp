@@ -58,7 +58,8 @@ experiment::StoredResult train_job(const experiment::Work& work, Arm arm, const 
   const Settings& settings = training.settings;
   training::Replicas& replicas = work.replicas;
   const std::string label = fmt::format("{} seed {}", job.label(), job.seed);
-  const TrainedOn trained_on = trained_on_split(training.split, training.options);
+  const bool times = settings.backbone->view(plan_of(settings, arm, training.split.items())).times;
+  const TrainedOn trained_on = trained_on_split(training.split, training.options, times);
   const auto keep = [&](Backbone& model) {
     save_recommender(job.folder, model, trained_on, std::to_string(job.seed),
                      std::span(training.split.interactions().items).subspan(1));

@@ -96,8 +96,8 @@ bool prove_by_neighbour(const fs::path& file) {
   if (!fs::exists(list)) return false;
   const std::string listed = listed_beside(list), digest = sha256_file(file);
   CHECK(digest == listed,
-        "{}: its sha256 is {} and {} says {}: the file is damaged or was changed; fetch it again, or repeat the "
-        "command that wrote it",
+        "{}: its sha256 is {} and {} says {}: the file is damaged or was changed; fetch it again, or delete it "
+        "and repeat the command that wrote it",
         printable(file.string()), digest, printable(list.string()), listed);
   return true;
 }

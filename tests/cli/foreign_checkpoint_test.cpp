@@ -109,6 +109,9 @@ TEST_F(StoredNames, TheSplitOfATrainingIsCompared) {
   EXPECT_EQ(compared.exit_code, 0) << compared.error;
   const auto inspected = run_gainlens({"inspect", data_, "--split", "temporal:0.7"});
   EXPECT_THAT(inspected.out, HasSubstr("for training alone"));
+  const auto continued = run_gainlens(tiny_training(data_, run_, 2, {"--arm", "plain,markov"}));
+  EXPECT_EQ(continued.exit_code, 2);
+  EXPECT_THAT(continued.error, AllOf(HasSubstr("/data/"), Not(HasSubstr("newer version"))));
 }
 
 }  // namespace

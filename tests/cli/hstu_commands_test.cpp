@@ -131,12 +131,25 @@ TEST_F(HstuCommands, DataWithoutTimesNeedAModelWithoutThem) {
                       "--no-time-bias: --time-bias true is given too");
 }
 
-TEST_F(HstuCommands, ARunIsNotContinuedWithOtherTimes) {
-  ASSERT_EQ(run_gainlens(training(timed_, run_, {"--quiet"})).exit_code, 0);
+TEST_F(HstuCommands, OtherTimesAreRefused) {
+  ASSERT_EQ(run_gainlens(training(timed_, run_, {"--arm", "bft", "--warm-up", "0", "--quiet"})).exit_code, 0);
   std::string text = timed_histories();
   text.replace(text.find("::978300000"), 11, "::978300001");
   const std::string moved = write_file(folder_.path() / "moved.dat", text);
-  expect_refusal_line(run_gainlens(training(moved, run_, {"--seeds", "2"})), "/data/times");
+  expect_refusal_line(run_gainlens(training(moved, run_, {"--arm", "bft", "--warm-up", "0", "--seeds", "2"})),
+                      "/data/times");
+  const std::vector<std::string> evaluate = {"evaluate", "recommend", "--checkpoint", run_ + "/bft/seed-0"};
+  const auto with = [](std::vector<std::string> words, const std::vector<std::string>& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return run_gainlens(words);
+  };
+  expect_refusal_line(with(evaluate, {"--data", moved}), "has other times than the data");
+  const ProgramResult wanted = with(evaluate, {"--data", moved, "--other-split", "--json"});
+  EXPECT_EQ(wanted.exit_code, 0) << wanted.error;
+  EXPECT_EQ(Json::parse(wanted.out).at("split"), "other times");
+  EXPECT_EQ(with(evaluate, {"--data", timed_, "--json"}).exit_code, 0);
+  for (const char* command : {"k-by-frequency", "error-by-precision"})
+    expect_refusal_line(run_gainlens({command, run_, "--data", moved, "--quiet"}), "has other times than the data");
   EXPECT_EQ(run_gainlens(training(moved, run_ + "2", {"--no-time-bias", "--quiet"})).exit_code, 0);
   EXPECT_EQ(run_gainlens(training(timed_, run_ + "2", {"--no-time-bias", "--seeds", "2", "--quiet"})).exit_code, 0);
 }

@@ -84,6 +84,17 @@ TEST_F(SweepRecommenders, ATrainingAloneIsThatOfTheRun) {
   const double mean = all.at("heads").at(2).at("n_eff").at("mean").at("value"),
                own = arm.at("heads").at(2).at("n_eff").at("mean").at("value");
   EXPECT_NEAR(std::abs(own - mean) * std::sqrt(2), deviation.get<double>(), 1e-9);  // of two seeds
+
+  // A damaged file is not replaced, and the way out that the message names is one.
+  const std::string file = one + "/run.h5", stored = bytes_of(file);
+  std::string damaged = stored;
+  damaged[stored.size() / 2] = static_cast<char>(~damaged[stored.size() / 2]);
+  write_file(file, damaged);
+  const std::vector<std::string> same = {"--out", one, "--json"};
+  expect_refused(sweep(run_ + "/bft/seed-1", same), "delete it and repeat the command that wrote it");
+  std::filesystem::remove(file);
+  EXPECT_EQ(sweep(run_ + "/bft/seed-1", same).out, alone.out);
+  EXPECT_EQ(bytes_of(file), stored);
 }
 
 TEST_F(SweepRecommenders, WrongRequestsGetOneLine) {

@@ -73,7 +73,7 @@ TEST(ForeignSasRec, IsStoredAndReadAsAModelOfOurs) {
   for (const char* name : {"recbole", "pmixer-2020", "pmixer-post"}) {
     const TemporaryFolder folder;
     const RecommenderCheckpoint theirs = open_golden(name);
-    save_recommender(folder.path() / "m", *theirs.model, trained_on_split(split, {}));
+    save_recommender(folder.path() / "m", *theirs.model, trained_on_split(split, {}, false));
     const RecommenderCheckpoint ours = open_recommender(folder.path() / "m");
     EXPECT_EQ(ours.model->document(), theirs.model->document());
     BackboneScorer one(*theirs.model), other(*ours.model);
