@@ -269,6 +269,10 @@ RawInteractions parse_interactions(std::string_view content, const NamedFile& fi
   const std::string_view where = file.where;
   CHECK(!content.starts_with("\xFF\xFE") && !content.starts_with("\xFE\xFF"),
         "{}: UTF-16; convert it, for example with iconv -t UTF-8", where);
+  CHECK(!content.starts_with("PAR1"),
+        "{}: a Parquet file, which is not read; convert it to CSV, for example with Python: "
+        "pandas.read_parquet('FILE').to_csv('FILE.csv', index=False)",
+        where);
   const auto first = DataLines(content).next();
   CHECK(first, "{}: empty; give a data set", where);
   RawInteractions result;

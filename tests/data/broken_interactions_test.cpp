@@ -50,6 +50,7 @@ TEST_F(BrokenInteractions, UnknownFormatsNameTheFirstLine) {
   EXPECT_EQ(refusal("\xFF\xFE"
                     "1\n"),
             "UTF-16; convert it, for example with iconv -t UTF-8");
+  EXPECT_THAT(refusal("PAR1\x15\x04PAR1"), StartsWith("a Parquet file, which is not read; convert it to CSV"));
 }
 
 TEST_F(BrokenInteractions, MalformedLinesAreNamedAndCounted) {
