@@ -53,6 +53,9 @@ constexpr std::array all_subcommands = {
     Subcommand{
         "capture",
         "Run a model over a text, or its first tokens, and write the activations at hook sites to a safetensors file"},
+    Subcommand{
+        "intervene",
+        "What does a head mean for the model? Change heads, gates or layers, and measure the change of the loss"},
     Subcommand{"inspect",
                "Show what a checkpoint, a run or a data set holds, and whether it can be used (exit status 2 if not)"},
     Subcommand{"hooks", "List the hook sites of a model and the shapes of their tensors"},

@@ -9,6 +9,7 @@
 #include "recommend/recommender_files.h"
 #include "runfile/attention_run.h"
 #include "runfile/experiment_run.h"
+#include "runfile/intervention_run.h"
 #include "runfile/recommend_run.h"
 
 #include <filesystem>
@@ -48,6 +49,9 @@ void inspect(const InspectArguments& arguments, const InspectComputations& compu
     } else if (runfile::is_attention_run(arguments.path)) {
       refuse_keys("a run");
       inspect_attention_run(arguments.path, findings);
+    } else if (runfile::is_intervention_run(arguments.path)) {
+      refuse_keys("a run");
+      inspect_intervention_run(arguments.path, findings);
     } else if (looks_like_run(arguments.path)) {
       refuse_keys("a run");
       inspect_run(arguments.path, findings);

@@ -70,6 +70,9 @@ void inspect_recommend_run(const std::filesystem::path& path, Findings& findings
 /// As inspect_checkpoint(), for the run of another experiment.
 void inspect_experiment_run(const std::filesystem::path& path, Findings& findings);
 
+/// As inspect_checkpoint(), for a run of intervene.
+void inspect_intervention_run(const std::filesystem::path& path, Findings& findings);
+
 /// Adds what a sweep of recommenders holds.
 void inspect_attention_run(const std::filesystem::path& path, Findings& findings);
 

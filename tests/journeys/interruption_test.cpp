@@ -13,13 +13,15 @@
 namespace gainlens::testing {
 namespace {
 
-TEST(Interruption, KilledAtRandomMomentsAndResumedEqualsUninterrupted) {
-  const std::string demo = GAINLENS_SOURCE_DIR "/data/demo";
+/// Kills a command at random moments, lets it end, and compares what it has made with what one call makes.
+/// @param words  without --out
+/// @param file   in the run folder
+void expect_same_after_kills(std::vector<std::string> words, const std::string& file) {
   const TemporaryFolder folder;
+  words.insert(words.end(), {"--quiet", "--threads", "1", "--out", ""});
   const auto arguments = [&](const std::string& out) {
-    return std::vector<std::string>{
-        "sweep", demo + "/gated", "--text", demo + "/text.txt", "--lengths", "64,128",    "--samples",
-        "4",     "--out",         out,      "--per-query",      "--quiet",   "--threads", "1"};
+    words.back() = out;
+    return words;
   };
   const std::string whole = folder.path() / "whole";
   const auto begin = std::chrono::steady_clock::now();
@@ -37,8 +39,22 @@ TEST(Interruption, KilledAtRandomMomentsAndResumedEqualsUninterrupted) {
     ::waitpid(process, &status, 0);
   }
   ASSERT_EQ(run_gainlens(arguments(broken)).exit_code, 0);
-  EXPECT_EQ(bytes_of(whole + "/run.h5"), bytes_of(broken + "/run.h5"));
-  EXPECT_GT(bytes_of(whole + "/run.h5").size(), 1000u);
+  EXPECT_EQ(bytes_of(whole + file), bytes_of(broken + file));
+  EXPECT_GT(bytes_of(whole + file).size(), 1000u);
+}
+
+const std::string demo_folder = GAINLENS_SOURCE_DIR "/data/demo";
+
+TEST(Interruption, KilledAtRandomMomentsAndResumedEqualsUninterrupted) {
+  expect_same_after_kills({"sweep", demo_folder + "/gated", "--text", demo_folder + "/text.txt", "--lengths", "64,128",
+                           "--samples", "4", "--per-query"},
+                          "/run.h5");
+}
+
+TEST(Interruption, OfInterventionsToo) {
+  expect_same_after_kills({"intervene", demo_folder + "/gated", "--text", demo_folder + "/text.txt", "--lengths", "64",
+                           "--samples", "3", "--each-head", "--modes", "zero,resample"},
+                          "/intervene.json");
 }
 
 }  // namespace

@@ -240,5 +240,11 @@ TEST_F(WriteFaults, EveryCallOfACapture) {
                                           " --length 16 --hooks 'blocks.0.attn.hook_q' --out out/q.safetensors"));
 }
 
+TEST_F(WriteFaults, EveryCallOfInterventions) {
+  fail_each_call("intervene",
+                 FaultyCommand({"intervene", tiny_checkpoint, "--tokens", ids_, "--lengths", "16", "--samples", "1",
+                                "--set", "blocks.0.hook_mlp_out=zero", "--out", "out", "--quiet", "--threads", "1"}));
+}
+
 }  // namespace
 }  // namespace gainlens::testing

@@ -25,6 +25,10 @@ class MappedLayers : public LayerSource {
 }  // namespace
 
 std::unique_ptr<hooks::HookedModel> load_decoder(const std::filesystem::path& path, const LoadOptions& options) {
+  return load_own_decoder(path, options);
+}
+
+std::unique_ptr<Decoder> load_own_decoder(const std::filesystem::path& path, const LoadOptions& options) {
   if (!options.stream) {
     Checkpoint checkpoint = load_checkpoint(path, options);
     return std::make_unique<Decoder>(std::move(checkpoint.config), std::move(checkpoint.weights));

@@ -129,15 +129,39 @@ hooks::Stream Decoder::forward(const hooks::Tokens& tokens, const hooks::Forward
 }
 
 std::vector<hooks::Stream> Decoder::forward_all(std::span<const hooks::ForwardRequest> requests) {
-  std::int64_t last = 0;
   UsualAttention fused;  // for requests that bring no operation
+  std::vector<Pass> passes;
+  for (const hooks::ForwardRequest& request : requests) check_request(request);
+  for (const hooks::ForwardRequest& request : requests) {
+    passes.push_back(prepared(request, fused));
+    passes.back().hidden = first_stream(passes.back());
+  }
+  return run_layers(std::move(passes), 0);
+}
+
+std::vector<hooks::Stream> Decoder::forward_from(std::int64_t layer, const at::Tensor& hidden,
+                                                 std::span<const hooks::ForwardRequest> requests) {
+  ASSERT(filter_.arm == bft::Arm::plain, "forward_from: a filter's precision is not in the stream");
+  ASSERT(0 <= layer && layer <= config_.layers, "forward_from: layer {} of {}", layer, config_.layers);
+  UsualAttention fused;
   std::vector<Pass> passes;
   for (const hooks::ForwardRequest& request : requests) {
     check_request(request);
-    last = std::max(last, last_layer(request.options));
+    const at::Tensor& ids = request.tokens->ids;
+    ASSERT(hidden.dim() == 3 && hidden.size(0) == ids.size(0) && hidden.size(1) == ids.size(1) &&
+               hidden.size(2) == config_.width,
+           "forward_from: the stream does not fit the tokens");
+    passes.push_back(prepared(request, fused));
+    passes.back().hidden = hidden;
   }
-  for (const hooks::ForwardRequest& request : requests) passes.push_back(begin(request, fused));
-  for (std::int64_t layer = 0; layer < last; ++layer) {
+  return run_layers(std::move(passes), layer);
+}
+
+/// Runs the layers from `first` on, each for all passes before the next layer begins.
+std::vector<hooks::Stream> Decoder::run_layers(std::vector<Pass> passes, std::int64_t first) {
+  std::int64_t last = 0;
+  for (const Pass& pass : passes) last = std::max(last, last_layer(pass.request.options));
+  for (std::int64_t layer = first; layer < last; ++layer) {
     Layer loaded;
     if (source_ != nullptr) {
       LayerWeights read = source_->load(layer);
@@ -157,7 +181,8 @@ std::vector<hooks::Stream> Decoder::forward_all(std::span<const hooks::ForwardRe
   return streams;
 }
 
-Decoder::Pass Decoder::begin(const hooks::ForwardRequest& request, hooks::AttentionOp& fused) const {
+/// A pass that has what every layer reads, and no stream yet.
+Decoder::Pass Decoder::prepared(const hooks::ForwardRequest& request, hooks::AttentionOp& fused) const {
   const at::Tensor& ids = request.tokens->ids;
   const std::int64_t positions = ids.size(1);
   Pass pass{
@@ -178,7 +203,13 @@ Decoder::Pass Decoder::begin(const hooks::ForwardRequest& request, hooks::Attent
       pass.distance_bias = alibi_distance_bias(config_.alibi, config_.heads, positions);
     }
   }
+  return pass;
+}
 
+/// The stream that enters the first layer.
+at::Tensor Decoder::first_stream(Pass& pass) const {
+  const at::Tensor& ids = pass.request.tokens->ids;
+  const std::int64_t positions = ids.size(1);
   at::Tensor hidden = pass.hooks.at(embed_site, embedded(ids));
   if (filter_.arm != bft::Arm::plain) begin_filter(pass, ids, hidden);
   if (!all_finite(hidden))
@@ -193,8 +224,7 @@ Decoder::Pass Decoder::begin(const hooks::ForwardRequest& request, hooks::Attent
     hidden = norm(hidden, config_.norm, config_.norm_epsilon, weights_.embedding_norm, config_.norm_offset,
                   weights_.embedding_norm_bias);
   }
-  pass.hidden = std::move(hidden);
-  return pass;
+  return hidden;
 }
 
 at::Tensor Decoder::embedded(const at::Tensor& ids) const {

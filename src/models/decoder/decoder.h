@@ -75,6 +75,15 @@ class Decoder : public hooks::HookedModel {
   /// Runs every request through a layer before the next layer begins. So weights that come from a source are read once
   /// for all requests. The bits of each result are those of forward().
   std::vector<hooks::Stream> forward_all(std::span<const hooks::ForwardRequest> requests) override;
+  /// Continues a forward pass before a layer, from the stream that `hook_resid_pre` showed there. The sites of earlier
+  /// layers and of the embedding do not fire. What comes out has the bits of a whole pass in which nothing changed
+  /// before this layer. Requests go through each layer together, as in forward_all().
+  /// @param layer   0 to the number of layers; with that number only the final norm runs
+  /// @param hidden  [batch, position, width], of the tokens of every request
+  /// @throws InternalError    the decoder has a filter, whose precision is not in the stream; another shape
+  /// @throws InvalidArgument, RunFailed  as forward()
+  std::vector<hooks::Stream> forward_from(std::int64_t layer, const at::Tensor& hidden,
+                                          std::span<const hooks::ForwardRequest> requests);
   at::Tensor unembed(const at::Tensor& normalized) override;
   at::Tensor target_losses(const at::Tensor& normalized, const at::Tensor& targets) override;
   /// Mean negative log likelihood of the targets, with a gradient: the loss of a training step. No logits are kept.
@@ -111,7 +120,9 @@ class Decoder : public hooks::HookedModel {
   void check_pattern_memory(const hooks::ForwardRequest& request) const;
   std::int64_t last_layer(const hooks::ForwardOptions& options) const;
 
-  Pass begin(const hooks::ForwardRequest& request, hooks::AttentionOp& fused) const;
+  Pass prepared(const hooks::ForwardRequest& request, hooks::AttentionOp& fused) const;
+  at::Tensor first_stream(Pass& pass) const;
+  std::vector<hooks::Stream> run_layers(std::vector<Pass> passes, std::int64_t first);
   hooks::Stream finish(const Pass& pass) const;
   at::Tensor logits_of(const at::Tensor& normalized) const;
   at::Tensor normed(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const hooks::Site& site,

@@ -1,0 +1,77 @@
+#include "analyses/intervention_effects.h"
+
+#include "core/check.h"
+
+#include <algorithm>
+
+namespace gainlens::analyses {
+namespace {
+
+/// The mean of a number over documents.
+double mean_of(const std::vector<InterventionEffect>& documents, double InterventionEffect::*number) {
+  std::vector<double> values(documents.size());
+  std::ranges::transform(documents, values.begin(), number);
+  return mean(values);
+}
+
+Maybe<Interval> delta_interval(const std::vector<double>& deltas, double scale) {
+  if (deltas.size() >= 2 && alike(deltas, scale))
+    return Maybe<Interval>::none("the difference is the same in every document, up to rounding");
+  if (deltas.size() < 2) return Maybe<Interval>::none("an interval over documents needs at least 2");
+  return mean_interval(deltas);
+}
+
+ArmEffect effect_of(const runfile::InterventionRun& run, std::size_t arm, double native) {
+  const std::vector<InterventionEffect>& documents = run.effects.at(arm);
+  std::vector<double> deltas;
+  double largest = 0;
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    deltas.push_back(documents[i].nll - run.native[i]);
+    largest = std::max(largest, documents[i].largest_logit_change);
+  }
+  const double nll = mean_of(documents, &InterventionEffect::nll);
+  return {run.arms[arm].text,
+          nll,
+          nll - native,
+          delta_interval(deltas, std::max(nll, native)),
+          mean_of(documents, &InterventionEffect::site_norm_before),
+          mean_of(documents, &InterventionEffect::site_norm_after),
+          largest};
+}
+
+OrderedJson to_json(const ArmEffect& effect) {
+  OrderedJson json = {{"intervention", effect.intervention}, {"nll", effect.nll}, {"delta", effect.delta}};
+  put(json, "interval", effect.interval);
+  json["site_norm_before"] = effect.site_norm_before;
+  json["site_norm_after"] = effect.site_norm_after;
+  json["largest_logit_change"] = effect.largest_logit_change;
+  return json;
+}
+
+}  // namespace
+
+InterventionEffects intervention_effects(const runfile::InterventionRun& run) {
+  InterventionEffects effects{run.documents(), mean(run.native), {}};
+  for (std::size_t i = 0; i < run.asked; ++i) {
+    const runfile::InterventionArm& arm = run.arms[i];
+    ControlledArm& made =
+        effects.arms.emplace_back(ControlledArm{effect_of(run, i, effects.native_nll), std::nullopt, arm.no_control});
+    if (arm.control) made.control = effect_of(run, *arm.control, effects.native_nll);
+  }
+  return effects;
+}
+
+OrderedJson to_json(const InterventionEffects& effects) {
+  OrderedJson json = {{"native", {{"nll", effects.native_nll}}}, {"arms", OrderedJson::array()}};
+  for (const ControlledArm& one : effects.arms) {
+    OrderedJson arm = to_json(one.arm);
+    arm["control"] = nullptr;
+    if (one.control) arm["control"] = to_json(*one.control);
+    if (!one.no_control.empty()) arm["control_reason"] = one.no_control;
+    json["arms"].push_back(std::move(arm));
+  }
+  json["documents"] = effects.documents;
+  return json;
+}
+
+}  // namespace gainlens::analyses

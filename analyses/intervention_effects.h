@@ -1,0 +1,46 @@
+#pragma once
+
+#include "analyses/measured.h"
+#include "analyses/statistics.h"
+#include "core/json.h"
+#include "runfile/intervention_run.h"
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gainlens::analyses {
+
+/// What one intervention did, over all documents.
+struct ArmEffect {
+  std::string intervention;
+  double nll;    ///< mean over documents, in nats per token
+  double delta;  ///< nll minus that of the model as it is
+  /// Of the delta, from the paired differences of documents, which are taken as independent. Missing: fewer than two
+  /// documents, or the same difference in each.
+  Maybe<Interval> interval;
+  double site_norm_before;      ///< mean over documents
+  double site_norm_after;       ///< mean over documents
+  double largest_logit_change;  ///< over all documents
+};
+
+/// An intervention with its control: the same with random other heads of the layer.
+struct ControlledArm {
+  ArmEffect arm;
+  std::optional<ArmEffect> control;
+  std::string no_control;  ///< why there is none
+};
+
+struct InterventionEffects {
+  std::size_t documents;
+  double native_nll;  ///< mean over documents
+  std::vector<ControlledArm> arms;
+};
+
+InterventionEffects intervention_effects(const runfile::InterventionRun& run);
+
+/// {"native": {"nll": x}, "arms": [{"intervention": .., "nll": .., "delta": .., ..}], ..}
+OrderedJson to_json(const InterventionEffects& effects);
+
+}  // namespace gainlens::analyses

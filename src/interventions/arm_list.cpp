@@ -1,0 +1,70 @@
+#include "interventions/arm_list.h"
+
+#include "core/check.h"
+#include "interventions/place.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <string_view>
+
+namespace gainlens::interventions {
+namespace {
+
+void add_each(std::int64_t layer, std::string_view site, std::int64_t heads, const std::vector<Mode>& modes,
+              std::vector<Intervention>& all) {
+  for (std::int64_t head = 0; head < heads; ++head) {
+    for (const Mode mode : modes)
+      all.push_back({{Write{.site = hooks::block_site(layer, site).name, .head = head, .mode = mode}}});
+  }
+}
+
+}  // namespace
+
+std::vector<Intervention> interventions_on(const EveryUnit& every, const models::DecoderConfig& config) {
+  CHECK((!every.heads && !every.kv_heads) || config.attention_layers(config.layers) > 0,
+        "--each-head: every layer has linear attention (the gated delta rule), which has no heads to write to; use "
+        "--each-layer");
+  std::vector<Intervention> all;
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    if (!config.has_delta(layer)) {
+      if (every.heads) add_each(layer, "attn.hook_z", config.heads, every.modes, all);
+      if (every.kv_heads) add_each(layer, "attn.hook_v", config.kv_heads, every.modes, all);
+    }
+    if (!every.layers) continue;
+    for (const char* site : {"hook_attn_out", "hook_mlp_out"}) {
+      for (const Mode mode : every.modes)
+        all.push_back({{Write{.site = hooks::block_site(layer, site).name, .mode = mode}}});
+    }
+  }
+  return all;
+}
+
+Control control_of(const Intervention& intervention, const models::DecoderConfig& config,
+                   const std::vector<hooks::SiteShape>& sites, std::int64_t length, Random& random) {
+  std::map<std::string, std::vector<std::int64_t>> written;  // the heads of each site, each once
+  for (const Write& write : intervention.writes) {
+    if (!write.head) return {{}, "it is not of single heads"};
+    std::vector<std::int64_t>& heads = written[write.site];
+    if (std::ranges::find(heads, *write.head) == heads.end()) heads.push_back(*write.head);
+  }
+  Control control{intervention, {}};
+  std::map<std::string, std::vector<std::int64_t>> drawn;  // one for each head of `written`
+  for (const auto& [site, heads] : written) {
+    const auto write = std::ranges::find(intervention.writes, site, &Write::site);
+    std::vector<std::int64_t> others(static_cast<std::size_t>(place_of(*write, config, sites, length).heads));
+    std::iota(others.begin(), others.end(), 0);
+    std::erase_if(others, [&](std::int64_t head) { return std::ranges::find(heads, head) != heads.end(); });
+    if (others.size() < heads.size()) return {{}, "the layer has too few other heads"};
+    random.shuffle(others);
+    drawn[site] = std::move(others);
+  }
+  for (Write& write : control.intervention->writes) {
+    const std::vector<std::int64_t>& heads = written.at(write.site);
+    const auto place = std::ranges::find(heads, *write.head) - heads.begin();
+    write.head = drawn.at(write.site)[static_cast<std::size_t>(place)];
+  }
+  return control;
+}
+
+}  // namespace gainlens::interventions

@@ -1,0 +1,161 @@
+#include "interventions/document_passes.h"
+
+#include "core/check.h"
+#include "interventions/stream_reading.h"
+#include "sweep/one_sequence.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+namespace gainlens::interventions {
+namespace {
+
+/// Most tokens that go through the layers together, so that memory does not grow with the number of arms.
+constexpr std::int64_t batch_tokens = std::int64_t{1} << 15;
+
+/// What the writes of an arm saw.
+struct Seen {
+  double squares_before = 0, squares_after = 0;
+  std::size_t writes = 0;
+};
+
+double sum_of_squares(const at::Tensor& tensor) {
+  return tensor.to(at::kDouble).square().sum().item<double>();
+}
+
+/// Writes, and notes what was there.
+at::Tensor written(const Arm& arm, const PlacedWrite& placed, const at::Tensor& tensor, const SiteValues& means,
+                   const SiteValues& donor, Seen& seen) {
+  at::Tensor replacement = tensor.clone(at::MemoryFormat::Contiguous);
+  at::Tensor part = placed.place.part(replacement, placed.write);
+  const at::Tensor before = part.clone();
+  part.copy_(new_values(placed, before, means, donor));
+  CHECK(!at::equal(before, part), "intervention '{}': it changes nothing at {} (norm {:.6g} before and after)",
+        printable(arm.text), placed.place.site.name, std::sqrt(sum_of_squares(before)));
+  seen.squares_before += sum_of_squares(before);
+  seen.squares_after += sum_of_squares(part);
+  ++seen.writes;
+  return replacement;
+}
+
+double mean(const std::vector<double>& losses) {
+  return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
+}
+
+/// The sites of an arm at which a pass that is watched takes another way; "" if there are none.
+std::string other_ways(const Arm& arm) {
+  std::set<std::string> sites;
+  for (const PlacedWrite& placed : arm.writes) {
+    if (!replacing_keeps_bits(placed.place.site)) sites.insert(placed.place.site.name);
+  }
+  std::string key;
+  for (const std::string& site : sites) key += site + ' ';
+  return key;
+}
+
+void check_causal(const Arm& arm, const at::Tensor& stream, const at::Tensor& base) {
+  const std::int64_t first = arm.first_position();
+  if (first > 0 && !at::equal(stream.slice(1, 0, first), base.slice(1, 0, first))) {
+    throw_run_failed("intervention '{}': the stream changed before position {}, where it writes first",
+                     printable(arm.text), first);
+  }
+}
+
+}  // namespace
+
+DocumentPasses::DocumentPasses(models::Decoder& model, std::vector<std::int32_t> tokens,
+                               const std::set<std::int64_t>& starts, const hooks::ForwardOptions& options)
+    : model_(model), ids_(std::move(tokens)), tokens_(sweep::one_sequence(ids_)), options_(options) {
+  hooks::Hooks watch;
+  const std::int64_t layers = model.config().layers;
+  for (const std::int64_t start : starts) {
+    if (start < 0) continue;
+    const hooks::Site site =
+        start < layers ? hooks::block_site(start, "hook_resid_pre") : hooks::block_site(layers - 1, "hook_resid_post");
+    watch.observe(site, [this, start](const hooks::Site&, const at::Tensor& seen) { before_[start] = seen; });
+  }
+  native_ = model_.forward(tokens_, options_, watch).hidden;
+  native_nll_ = mean(read_streams(model_, native_, {}, ids_).front().losses);
+}
+
+/// Passes with these hooks, from the stored stream. A filter's precision is not in the stream, so that such a model
+/// runs whole; so does an arm of the embedding.
+std::vector<hooks::Stream> DocumentPasses::continued(std::int64_t start, const std::vector<hooks::Hooks>& all) {
+  std::vector<hooks::ForwardRequest> requests;
+  for (const hooks::Hooks& hooks : all) requests.push_back({&tokens_, options_, &hooks});
+  if (start < 0 || model_.config().filter) return model_.forward_all(requests);
+  return model_.forward_from(start, before_.at(start), requests);
+}
+
+/// The pass that an arm is compared with bit for bit: where it writes, the same values are written.
+const at::Tensor& DocumentPasses::base_of(const Arm& arm) {
+  const std::string key = other_ways(arm);
+  if (key.empty()) return native_;
+  at::Tensor& base = bases_[key];
+  if (base.defined()) return base;
+  std::vector<hooks::Hooks> same(1);
+  for (const PlacedWrite& placed : arm.writes) {
+    same.front().replace(hooks::Glob(placed.place.site.name),
+                         [](const hooks::Site&, const at::Tensor& seen) { return seen; });
+  }
+  return base = continued(arm.start(), same).front().hidden;
+}
+
+std::vector<InterventionEffect> DocumentPasses::run_batch(std::span<const Arm* const> arms, const SiteValues& means,
+                                                          const SiteValues& donor) {
+  std::vector<Seen> seen(arms.size());
+  std::vector<hooks::Hooks> all(arms.size());
+  for (std::size_t i = 0; i < arms.size(); ++i) {
+    for (const PlacedWrite& placed : arms[i]->writes) {
+      all[i].replace(hooks::Glob(placed.place.site.name), [&, i](const hooks::Site&, const at::Tensor& tensor) {
+        return written(*arms[i], placed, tensor, means, donor, seen[i]);
+      });
+    }
+  }
+  const std::vector<hooks::Stream> streams = continued(arms.front()->start(), all);
+
+  std::vector<InterventionEffect> effects(arms.size());
+  std::map<const void*, std::vector<std::size_t>> by_base;  // arms that are compared with the same pass
+  for (std::size_t i = 0; i < arms.size(); ++i) {
+    const Arm& arm = *arms[i];
+    if (seen[i].writes != arm.writes.size())
+      throw_run_failed("intervention '{}': {} of {} writes were made", printable(arm.text), seen[i].writes,
+                       arm.writes.size());
+    const at::Tensor& base = base_of(arm);
+    check_causal(arm, streams[i].hidden, base);
+    by_base[base.const_data_ptr()].push_back(i);
+  }
+  for (const auto& [address, places] : by_base) {
+    std::vector<ChangedStream> changed;
+    for (const std::size_t i : places) changed.push_back({streams[i].hidden, arms[i]->first_position()});
+    const std::vector<StreamReading> readings = read_streams(model_, base_of(*arms[places.front()]), changed, ids_);
+    for (std::size_t k = 0; k < places.size(); ++k) {
+      const std::size_t i = places[k];
+      const StreamReading& reading = readings[k + 1];
+      CHECK(reading.largest_change > 0, "intervention '{}': it changed its site (norm {:.6g} to {:.6g}) and no logit",
+            printable(arms[i]->text), std::sqrt(seen[i].squares_before), std::sqrt(seen[i].squares_after));
+      effects[i] = {mean(reading.losses), std::sqrt(seen[i].squares_before), std::sqrt(seen[i].squares_after),
+                    reading.largest_change};
+    }
+  }
+  return effects;
+}
+
+std::vector<InterventionEffect> DocumentPasses::run(const std::vector<const Arm*>& arms, const SiteValues& means,
+                                                    const SiteValues& donor) {
+  const auto together = static_cast<std::size_t>(std::max<std::int64_t>(1, batch_tokens / std::ssize(ids_)));
+  bases_.clear();  // those of other arms
+  std::vector<InterventionEffect> effects;
+  for (std::size_t begin = 0; begin < arms.size(); begin += together) {
+    ASSERT(arms[begin]->start() == arms.front()->start(), "arms with different starts");
+    const std::span<const Arm* const> batch = std::span(arms).subspan(begin, std::min(together, arms.size() - begin));
+    for (const InterventionEffect& effect : run_batch(batch, means, donor)) effects.push_back(effect);
+  }
+  return effects;
+}
+
+}  // namespace gainlens::interventions

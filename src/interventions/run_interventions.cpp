@@ -1,0 +1,341 @@
+#include "interventions/run_interventions.h"
+
+#include "core/atomic_file.h"
+#include "core/check.h"
+#include "core/counted.h"
+#include "core/listener.h"
+#include "core/progress.h"
+#include "core/sha256.h"
+#include "data/chunks.h"
+#include "interventions/document_passes.h"
+#include "interventions/site_values.h"
+#include "interventions/text_overlap.h"
+#include "models/checkpoint/checkpoint_source.h"
+#include "models/checkpoint/load_decoder.h"
+#include "models/checkpoint/torch_dtype.h"
+#include "models/decoder/decoder_sites.h"
+#include "runfile/folder_lock.h"
+#include "runfile/hash_cache.h"
+
+#include <ATen/Parallel.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+namespace gainlens::interventions {
+namespace {
+
+namespace fs = std::filesystem;
+using Documents = std::vector<std::vector<std::int32_t>>;
+
+/// Everything that determines the numbers, read and checked before any work.
+struct Job {
+  models::CheckpointSource checkpoint;
+  sweep::TokenSource source;
+  Documents documents;
+  std::string calibration_sha256;
+  Documents calibration;
+  std::vector<Intervention> asked;
+  std::vector<Arm> arms;                        // those that were asked for, then controls
+  std::vector<runfile::InterventionArm> named;  // the same
+};
+
+Documents cut_documents(const sweep::TokenSource& source, const data::ChunkPlan& plan) {
+  Documents documents;
+  for (data::Chunk& chunk : data::cut(source.tokens, plan)) documents.push_back(std::move(chunk.tokens));
+  return documents;
+}
+
+/// Reads the start of a text and cuts it into documents.
+/// @param source  gets what a request says of it
+Documents read_documents(const InterveneOptions& options, const sweep::TokenSourceOptions& from, const Job& job,
+                         sweep::TokenSource& source) {
+  const models::DecoderConfig& config = job.checkpoint.config;
+  const auto plan = [&](std::optional<tokenizers::TokenId> bos) {
+    return data::ChunkPlan{.lengths = {options.length}, .samples = options.samples, .bos = bos};
+  };
+  source = sweep::read_tokens(from, job.checkpoint.path, config.vocabulary, config.bos_token, [&](bool bos) {
+    return data::tokens_needed(plan(bos ? std::optional<tokenizers::TokenId>(0) : std::nullopt));
+  });
+  return cut_documents(source, plan(source.bos.token));
+}
+
+bool takes(const std::vector<Arm>& arms, Mode mode) {
+  return std::ranges::any_of(arms, [&](const Arm& arm) { return !arm.sites(mode).empty(); });
+}
+
+void read_calibration(const InterveneOptions& options, Job& job) {
+  const bool mean = takes(job.arms, Mode::mean);
+  CHECK(!mean || !options.calibration.empty(),
+        "--calibration: missing; a mean is taken over another text than that of the test");
+  CHECK(mean || options.calibration.empty(), "--calibration: no intervention takes a mean; leave it out");
+  if (!mean) return;
+  sweep::TokenSourceOptions from = options.source;
+  (from.text.empty() ? from.token_ids : from.text) = options.calibration;
+  sweep::TokenSource source;
+  try {
+    job.calibration = read_documents(options, from, job, source);
+  } catch (const InvalidArgument& error) {
+    throw_invalid("--calibration: {}", error.what());
+  }
+  job.calibration_sha256 = source.text_sha256;
+  check_disjoint(job.calibration, job.documents, source.bos.token ? 1 : 0);
+}
+
+void check_each_once(const std::vector<Intervention>& all) {
+  std::set<std::string> texts;
+  for (const Intervention& one : all) {
+    CHECK(texts.insert(one.text()).second, "intervention '{}': is asked for twice; give it once",
+          printable(one.text()));
+  }
+}
+
+/// Places the interventions that were asked for, and a control for each that is of single heads.
+void add_arms(const InterveneOptions& options, Job& job) {
+  const models::DecoderConfig& config = job.checkpoint.config;
+  const std::vector<hooks::SiteShape> sites = models::decoder_sites(config);
+  const auto add = [&](const Intervention& one) {
+    job.arms.push_back(place_arm(one, config, sites, options.length, options.dtype));
+    job.named.push_back({job.arms.back().text, {}, {}});
+  };
+  job.asked = options.given;
+  for (Intervention& one : interventions_on(options.every, config)) job.asked.push_back(std::move(one));
+  CHECK(!job.asked.empty(), "intervene: there is nothing to do; give --set, --interventions or --each-head");
+  check_each_once(job.asked);
+  for (const Intervention& one : job.asked) add(one);
+  std::map<std::string, std::size_t> places;
+  for (std::size_t i = 0; i < job.named.size(); ++i) places[job.named[i].text] = i;
+  for (std::size_t i = 0; i < job.asked.size(); ++i) {
+    Random random(options.seed, i);
+    const Control control = control_of(job.asked[i], config, sites, options.length, random);
+    if (!control.intervention) {
+      job.named[i].no_control = control.reason;
+      continue;
+    }
+    const auto [place, added] = places.emplace(control.intervention->text(), job.arms.size());
+    if (added) add(*control.intervention);
+    job.named[i].control = place->second;
+  }
+}
+
+Job read_job(const InterveneOptions& options) {
+  Job job;
+  job.checkpoint = models::open_checkpoint(options.model, options.ignored_config_keys);
+  const models::DecoderConfig& config = job.checkpoint.config;
+  CHECK(options.length >= 2, "--lengths: {}; a document needs 2 tokens, to predict one from another", options.length);
+  CHECK(options.length <= config.max_positions || options.allow_extrapolation,
+        "--lengths: {} exceeds the model's {} positions; use shorter contexts, or --allow-extrapolation to go beyond "
+        "them",
+        options.length, config.max_positions);
+  add_arms(options, job);
+  job.documents = read_documents(options, options.source, job, job.source);
+  CHECK(!takes(job.arms, Mode::resample) || options.samples >= 2,
+        "--samples: {}; resample needs at least 2 documents, to take values from another one", options.samples);
+  read_calibration(options, job);
+  return job;
+}
+
+Json request_of(const InterveneOptions& options, const Job& job) {
+  const runfile::HashCache hashes = runfile::HashCache::of_user();
+  Json model = Json::object(), files = Json::object(), controls = Json::array();
+  for (const fs::path& file : job.checkpoint.files) model[file.filename().string()] = hashes.sha256(file);
+  for (const Arm& arm : job.arms) {
+    for (const PlacedWrite& placed : arm.writes) {
+      if (placed.write.mode == Mode::file) files[placed.write.file.string()] = hashes.sha256(placed.write.file);
+    }
+  }
+  Json asked = Json::array();
+  for (std::size_t i = 0; i < job.named.size(); ++i)
+    (i < job.asked.size() ? asked : controls).push_back(job.named[i].text);
+  std::vector<std::string> ignored = options.ignored_config_keys;
+  std::ranges::sort(ignored);
+  return {{"format", runfile::intervention_run_format},
+          {"version", runfile::intervention_run_version},
+          {"family", job.checkpoint.config.family},
+          {"model", model},
+          {"ignored_config_keys", ignored},
+          {"tokenizer", job.source.tokenizer_sha256},
+          {"text", job.source.text_sha256},
+          {"calibration", job.calibration_sha256},
+          {"length", options.length},
+          {"samples", options.samples},
+          {"bos_policy", job.source.bos.explanation},
+          {"dtype", models::dtype_name(options.dtype)},
+          {"threads", at::get_num_threads()},
+          {"seed", options.seed},
+          {"allow_extrapolation", options.allow_extrapolation},
+          {"interventions", asked},
+          {"controls", controls},
+          {"files", files}};
+}
+
+/// The document whose values a resampled document gets: another one, the same for all of its interventions.
+std::size_t donor_of(std::size_t document, std::size_t documents, std::uint64_t seed) {
+  Random random(seed, 0x646f6e6f72 + document);  // apart from the streams of controls
+  return (document + 1 + random.below(documents - 1)) % documents;
+}
+
+/// Refuses a folder whose run was asked for otherwise.
+void check_same(const Json& stored, const Json& asked, const fs::path& folder) {
+  if (stored == asked) return;
+  const std::string where = printable(folder.string());
+  CHECK(stored.is_object() && stored.value("format", Json()) == runfile::intervention_run_format,
+        "--out: {} holds another run; give a new folder", where);
+  for (const char* key : {"interventions", "model", "text", "length", "samples", "seed"})
+    CHECK(stored.value(key, Json()) == asked.at(key), "--out: {} holds a run with other {}; give a new folder", where,
+          key);
+  for (const auto& [key, value] : asked.items())
+    CHECK(stored.value(key, Json()) == value, "--out: {} holds a run with another {}; give a new folder", where, key);
+  throw_invalid("--out: {} holds a run of a newer version; give a new folder", where);
+}
+
+/// The folder of a run, or nothing.
+class Kept {
+ public:
+  Kept(const InterveneOptions& options, const Job& job, const Json& request) : folder_(options.out) {
+    if (folder_.empty()) return;
+    ensure_writable_folder(folder_);
+    lock_.emplace(folder_);
+    if (fs::exists(folder_ / "request.json")) {
+      check_same(read_json_file(folder_ / "request.json"), request, folder_);
+    } else {
+      CHECK(!fs::exists(folder_ / "run.h5"), "--out: {} holds another run; give a new folder",
+            printable(folder_.string()));
+      write_file_atomically(folder_ / "interventions.json", interventions_text(job.asked));
+      write_file_atomically(folder_ / "request.json", json_text(request, 2) + "\n");
+    }
+    make_folder(folder_ / "units");
+  }
+
+  /// A unit that an earlier call has computed.
+  std::optional<runfile::InterventionUnit> unit(std::size_t document, std::int64_t layer, std::size_t arms) const {
+    if (folder_.empty()) return std::nullopt;
+    const fs::path file = runfile::unit_file(folder_, document, layer);
+    if (!fs::exists(file)) return std::nullopt;
+    return runfile::read_unit(file, arms);
+  }
+  void keep(std::size_t document, std::int64_t layer, const runfile::InterventionUnit& unit) const {
+    if (!folder_.empty()) runfile::write_unit(runfile::unit_file(folder_, document, layer), unit);
+  }
+  void keep(const runfile::InterventionRun& run) const {
+    if (!folder_.empty()) runfile::write_intervention_run(folder_, run);
+  }
+
+ private:
+  fs::path folder_;
+  std::optional<runfile::FolderLock> lock_;
+};
+
+/// Measures what is missing, document by document, and within a document layer by layer.
+class Measuring {
+ public:
+  Measuring(const InterveneOptions& options, const Job& job, const Kept& kept, runfile::InterventionRun& run)
+      : options_(options), job_(job), kept_(kept), run_(run) {
+    for (std::size_t i = 0; i < job.arms.size(); ++i) units_[job.arms[i].start()].push_back(i);
+    forward_.allow_extrapolation = options.allow_extrapolation;
+  }
+
+  void run() {
+    const c10::InferenceMode inference;
+    std::vector<std::set<std::int64_t>> missing(job_.documents.size());
+    double work = 0;
+    for (std::size_t document = 0; document < missing.size(); ++document) {
+      for (const auto& [layer, arms] : units_) {
+        if (const auto unit = kept_.unit(document, layer, arms.size())) {
+          take(document, arms, *unit);
+        } else {
+          missing[document].insert(layer);
+          work += static_cast<double>(arms.size());
+        }
+      }
+    }
+    if (work == 0) return;
+    Progress progress("intervene", work, "interventions", options_.quiet);
+    load();
+    for (std::size_t document = 0; document < missing.size(); ++document)
+      if (!missing[document].empty()) measure(document, missing[document], progress);
+  }
+
+ private:
+  void take(std::size_t document, const std::vector<std::size_t>& arms, const runfile::InterventionUnit& unit) {
+    run_.native[document] = unit.native;
+    for (std::size_t k = 0; k < arms.size(); ++k) run_.effects[arms[k]][document] = unit.effects[k];
+  }
+
+  void load() {
+    models::LoadOptions load;
+    load.dtype = options_.dtype;
+    load.stream = options_.stream_weights;
+    load.ignored_keys = options_.ignored_config_keys;
+    model_ = models::load_own_decoder(job_.checkpoint.path, load);
+    means_ = site_means(*model_, job_.calibration, sites(Mode::mean, {}), forward_);
+  }
+
+  /// The sites of arms with a mode. @param layers  empty: of all arms
+  std::set<std::string> sites(Mode mode, const std::set<std::int64_t>& layers) const {
+    std::set<std::string> found;
+    for (const Arm& arm : job_.arms)
+      if (layers.empty() || layers.contains(arm.start())) found.merge(arm.sites(mode));
+    return found;
+  }
+
+  void measure(std::size_t document, const std::set<std::int64_t>& layers, Progress& progress) {
+    const std::set<std::string> resampled = sites(Mode::resample, layers);
+    SiteValues donor;
+    if (!resampled.empty()) {
+      const std::size_t other = donor_of(document, job_.documents.size(), options_.seed);
+      donor = site_values(*model_, job_.documents[other], resampled, forward_);
+    }
+    DocumentPasses passes(*model_, job_.documents[document], layers, forward_);
+    for (const std::int64_t layer : layers) {
+      const std::vector<std::size_t>& places = units_.at(layer);
+      std::vector<const Arm*> arms;
+      for (const std::size_t i : places) arms.push_back(&job_.arms[i]);
+      runfile::InterventionUnit unit{passes.native_nll(), {}};
+      try {
+        unit.effects = passes.run(arms, means_, donor);
+      } catch (const InvalidArgument& error) {
+        throw_invalid("document {}: {}", document, error.what());
+      }
+      kept_.keep(document, layer, unit);
+      take(document, places, unit);
+      const auto count = static_cast<double>(arms.size());
+      progress.advance(count, count,
+                       layer < 0 ? fmt::format("document {}, embedding", document)
+                                 : fmt::format("document {}, layer {}", document, layer));
+    }
+  }
+
+  const InterveneOptions& options_;
+  const Job& job_;
+  const Kept& kept_;
+  runfile::InterventionRun& run_;
+  std::map<std::int64_t, std::vector<std::size_t>> units_;  // arms by the layer that they start in
+  hooks::ForwardOptions forward_;
+  std::unique_ptr<models::Decoder> model_;
+  SiteValues means_;
+};
+
+}  // namespace
+
+runfile::InterventionRun run_interventions(const InterveneOptions& options) {
+  const Job job = read_job(options);
+  for (const std::string& note : job.checkpoint.notes) tell_warning("{}", note);
+  runfile::InterventionRun run;
+  run.request = request_of(options, job);
+  run.arms = job.named;
+  run.asked = job.asked.size();
+  run.native.resize(job.documents.size());
+  run.effects.assign(job.arms.size(), std::vector<InterventionEffect>(job.documents.size()));
+  const Kept kept(options, job, run.request);
+  Measuring(options, job, kept, run).run();
+  kept.keep(run);
+  return run;
+}
+
+}  // namespace gainlens::interventions

@@ -1,0 +1,91 @@
+#include "interventions/stream_reading.h"
+
+#include "core/check.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace gainlens::interventions {
+namespace {
+
+constexpr std::int64_t logits_per_block = std::int64_t{1} << 23;  // 32 MiB in float32
+
+/// @param logits   [row, vocabulary]
+/// @param targets  int64 [row]
+/// @returns  float64 [row]
+at::Tensor losses_of(const at::Tensor& logits, const at::Tensor& targets) {
+  const at::Tensor largest = logits.amax(-1, true);
+  const at::Tensor total = (logits - largest).exp_().sum(-1, false, at::kDouble);
+  const at::Tensor target = logits.gather(-1, targets.unsqueeze(1)).squeeze(1);
+  return total.log() + (largest.squeeze(1).to(at::kDouble) - target.to(at::kDouble));
+}
+
+class Reader {
+ public:
+  Reader(hooks::HookedModel& model, std::span<const std::int32_t> tokens) : model_(model), length_(std::ssize(tokens)) {
+    targets_ = at::from_blob(const_cast<std::int32_t*>(tokens.data()), {length_}, at::kInt).to(at::kLong).slice(0, 1);
+  }
+
+  /// Rows [begin, end) in the widest type of their computation.
+  at::Tensor logits(const at::Tensor& stream, std::int64_t begin, std::int64_t end) {
+    const at::Tensor found = model_.unembed(stream[0].slice(0, begin, end));
+    return found.scalar_type() == at::kDouble ? found : found.to(at::kFloat);
+  }
+  /// Stores the losses of the rows from `first` on that have a target.
+  /// @param rows  [row, vocabulary] from position `begin` on
+  void store(const at::Tensor& rows, std::int64_t begin, std::int64_t first, StreamReading& reading) const {
+    const std::int64_t from = std::max(begin, first), end = std::min(begin + rows.size(0), length_ - 1);
+    if (from >= end) return;
+    const at::Tensor losses = losses_of(rows.slice(0, from - begin, end - begin), targets_.slice(0, from, end));
+    const double* const loss = losses.const_data_ptr<double>();
+    for (std::int64_t i = from; i < end; ++i) {
+      const double found = loss[i - from];
+      if (!std::isfinite(found)) throw_run_failed("output head: the logits at position {} are NaN or infinite", i);
+      reading.losses[static_cast<std::size_t>(i)] = found;
+    }
+  }
+
+ private:
+  hooks::HookedModel& model_;
+  std::int64_t length_;
+  at::Tensor targets_;  // [position - 1]
+};
+
+}  // namespace
+
+std::vector<StreamReading> read_streams(hooks::HookedModel& model, const at::Tensor& base,
+                                        const std::vector<ChangedStream>& streams,
+                                        std::span<const std::int32_t> tokens) {
+  const std::int64_t length = std::ssize(tokens);
+  ASSERT(length >= 2 && base.size(1) == length, "a stream of {} positions for {} tokens", base.size(1), length);
+  Reader reader(model, tokens);
+  std::vector<StreamReading> readings(streams.size() + 1);
+  readings.front().losses.resize(static_cast<std::size_t>(length - 1));
+  std::int64_t block = 1;  // the first logits show the size of the vocabulary
+  for (std::int64_t begin = 0; begin < length;) {
+    const std::int64_t end = std::min(begin + block, length);
+    const at::Tensor base_logits = reader.logits(base, begin, end);
+    reader.store(base_logits, begin, 0, readings.front());
+    for (std::size_t i = 0; i < streams.size(); ++i) {
+      const std::int64_t first = streams[i].first_position;
+      StreamReading& reading = readings[i + 1];
+      if (begin == 0) reading.losses.resize(static_cast<std::size_t>(length - 1));
+      for (std::int64_t t = begin; t < std::min({end, first, length - 1}); ++t)
+        reading.losses[static_cast<std::size_t>(t)] = readings.front().losses[static_cast<std::size_t>(t)];
+      if (first >= end) continue;
+      const at::Tensor logits = reader.logits(streams[i].normalized, begin, end);
+      reader.store(logits, begin, first, reading);
+      const double change = (logits - base_logits).abs_().max().item<double>();
+      if (!std::isfinite(change))
+        throw_run_failed("output head: logits from position {} on are NaN or infinite", begin);
+      reading.largest_change = std::max(reading.largest_change, change);
+    }
+    begin = end;
+    block = std::max<std::int64_t>(1, logits_per_block / base_logits.size(-1));
+  }
+  return readings;
+}
+
+}  // namespace gainlens::interventions

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// How an intervention is written down: docs/analyses/intervention.md.
+
+namespace gainlens::interventions {
+
+/// What stands at the place afterwards.
+enum class Mode {
+  zero,
+  mean,      ///< the mean of the site over calibration text, for each number of a position
+  resample,  ///< what another document has at the same place
+  scale,     ///< the native values times a factor
+  file       ///< the values of a safetensors file, as `gainlens capture` writes it
+};
+
+/// Changes one site, or one head or position of it.
+struct Write {
+  std::string site;  ///< the name of one site
+  std::optional<std::int64_t> head;
+  std::optional<std::int64_t> position;
+  Mode mode = Mode::zero;
+  double factor = 1;           ///< of Mode::scale; finite
+  std::filesystem::path file;  ///< of Mode::file
+
+  /// "blocks.0.attn.hook_z[head=1]=zero". Two writes with one text are the same.
+  std::string text() const;
+};
+
+/// Writes that act in one pass.
+struct Intervention {
+  std::vector<Write> writes;  ///< at least one
+
+  /// The writes, with " + " between them.
+  std::string text() const;
+};
+
+/// @param text  `SITE[head=H][position=P]=VALUE`, several joined by " + ". VALUE is zero, mean, resample, a finite
+/// number
+///     or a file
+/// @throws InvalidArgument  another form, a number that is not finite, a file that does not exist, one place twice
+Intervention parse_intervention(std::string_view text);
+
+/// A mode that has a name: zero, mean or resample.
+/// @throws InvalidArgument  another name (nearest match named)
+Mode parse_mode(const std::string& name, std::string_view what);
+
+/// Reads {"interventions": ["...", ..]}.
+/// @throws InvalidArgument  missing, not this form, as parse_intervention() (names the file)
+std::vector<Intervention> read_interventions(const std::filesystem::path& file);
+
+/// The text of such a file.
+std::string interventions_text(const std::vector<Intervention>& interventions);
+
+}  // namespace gainlens::interventions

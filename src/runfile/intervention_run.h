@@ -1,0 +1,64 @@
+#pragma once
+
+#include "core/intervention_effect.h"
+#include "core/json.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// Files of a run of `gainlens intervene`: docs/run-file.md.
+
+namespace gainlens::runfile {
+
+inline constexpr std::string_view intervention_run_format = "gainlens-interventions";
+inline constexpr std::int64_t intervention_run_version = 1;
+
+/// An intervention, as a result names it.
+struct InterventionArm {
+  std::string text;
+  std::optional<std::size_t> control;  ///< the arm with random other heads
+  std::string no_control;              ///< why there is none
+
+  friend bool operator==(const InterventionArm&, const InterventionArm&) = default;
+};
+
+/// What interventions did in each document.
+struct InterventionRun {
+  Json request;                                          ///< what determines the numbers
+  std::vector<InterventionArm> arms;                     ///< those that were asked for, then controls that were not
+  std::size_t asked = 0;                                 ///< how many were asked for
+  std::vector<double> native;                            ///< [document] nll of the model as it is
+  std::vector<std::vector<InterventionEffect>> effects;  ///< [arm][document]
+
+  std::size_t documents() const { return native.size(); }
+};
+
+/// What is computed and stored at once: the arms of one document that start in one layer.
+struct InterventionUnit {
+  double native = 0;
+  std::vector<InterventionEffect> effects;  ///< [arm of the unit]
+};
+
+/// The file of a unit, `units/document-D-layer-L.json`. The embedding is layer -1.
+std::filesystem::path unit_file(const std::filesystem::path& folder, std::size_t document, std::int64_t layer);
+/// Writes a unit completely or not at all; its folder must exist.
+void write_unit(const std::filesystem::path& file, const InterventionUnit& unit);
+/// @param arms  how many the unit must have
+/// @throws InvalidArgument  it is damaged
+InterventionUnit read_unit(const std::filesystem::path& file, std::size_t arms);
+
+/// Writes `intervene.json` of a run folder completely or not at all. The same run gives the same bytes.
+void write_intervention_run(const std::filesystem::path& folder, const InterventionRun& run);
+
+/// Whether the folder is such a run, finished or not.
+bool is_intervention_run(const std::filesystem::path& folder);
+
+/// Reads a finished run.
+/// @throws InvalidArgument  it is not finished, damaged, or of another format or version
+InterventionRun read_intervention_run(const std::filesystem::path& folder);
+
+}  // namespace gainlens::runfile

@@ -1,0 +1,192 @@
+#include "cli/tiny_checkpoint.h"
+#include "core/json.h"
+#include "support/program.h"
+#include "support/refused_call.h"
+#include "support/shared_data.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace gainlens::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+const std::string models = GAINLENS_SOURCE_DIR "/tests/golden/models/";
+const std::string head_1 = "blocks.0.attn.hook_z[head=1]=zero";
+
+class Intervene : public ::testing::Test {
+ protected:
+  /// Ids that repeat neither within a file nor between files of different `step`.
+  std::string ids(int step, int count = 160) const {
+    std::string text = "[";
+    for (int i = 0; i < count; ++i) text += (i == 0 ? "" : ",") + std::to_string(3 + (i * step + i * i / 7) % 58);
+    return write_file(folder_.path() / ("ids-" + std::to_string(step) + ".json"), text + "]");
+  }
+  ProgramResult call(const std::vector<std::string>& more, const std::string& model = models + "llama",
+                     const std::string& samples = "4") const {
+    std::vector<std::string> words = {"intervene", model,       "--tokens", ids(13),  "--lengths",
+                                      "32",        "--samples", samples,    "--quiet"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_gainlens(words);
+  }
+  Json json_of(std::vector<std::string> more, const std::string& model = models + "llama",
+               const std::string& samples = "4") const {
+    more.emplace_back("--json");
+    const ProgramResult result = call(more, model, samples);
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 1);
+    return Json::parse(result.out);
+  }
+  void refused(const std::vector<std::string>& more, const std::string& reason,
+               const std::string& model = models + "llama", const std::string& samples = "4") const {
+    expect_refused(call(more, model, samples), reason);
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(Intervene, PrintsWhatOtherProgramsRead) {
+  const Json json = json_of({"--set", head_1}, models + "llama", "1");
+  const double native = json.at("native").at("nll"), nll = json.at("arms").at(0).at("nll");
+  ASSERT_EQ(json.at("arms").size(), 1u);
+  const Json& arm = json.at("arms").at(0);
+  EXPECT_EQ(arm.at("intervention"), head_1);
+  EXPECT_EQ(arm.at("delta").get<double>(), nll - native);
+  EXPECT_NE(nll, native);
+  EXPECT_GT(arm.at("site_norm_before").get<double>(), 0);
+  EXPECT_EQ(arm.at("site_norm_after").get<double>(), 0);
+  EXPECT_GT(arm.at("largest_logit_change").get<double>(), 0);
+  EXPECT_EQ(arm.at("interval"), nullptr);
+  EXPECT_EQ(arm.at("interval_reason"), "an interval over documents needs at least 2");
+  EXPECT_THAT(arm.at("control").at("intervention").get<std::string>(), HasSubstr("blocks.0.attn.hook_z[head="));
+  EXPECT_NE(arm.at("control").at("intervention"), head_1);
+}
+
+/// The loss is that of a sweep of the same chunks.
+TEST_F(Intervene, TheNativeLossIsThatOfEvaluate) {
+  const Json json = json_of({"--set", head_1}, models + "llama", "5");
+  const ProgramResult evaluated = run_gainlens(
+      {"evaluate", "language-model", models + "llama", "--tokens", ids(13), "--length", "32", "--quiet", "--json"});
+  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.error;
+  EXPECT_NEAR(json.at("native").at("nll").get<double>(), Json::parse(evaluated.out).at("loss").get<double>(), 1e-6);
+}
+
+TEST_F(Intervene, SeveralSetsAreSeveralArmsEachAlone) {
+  const std::string gate = "blocks.1.hook_mlp_out=0.5", joint = head_1 + " + " + gate;
+  const Json all = json_of({"--set", head_1, "--set", gate, "--set", joint});
+  ASSERT_EQ(all.at("arms").size(), 3u);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Json alone = json_of({"--set", i == 0 ? head_1 : gate});
+    EXPECT_EQ(alone.at("arms").at(0).at("nll"), all.at("arms").at(i).at("nll"));
+  }
+  EXPECT_EQ(all.at("arms").at(2).at("intervention"), joint);
+  EXPECT_EQ(all.at("arms").at(1).at("control"), nullptr);
+  EXPECT_EQ(all.at("arms").at(1).at("control_reason"), "it is not of single heads");
+  const double low = all.at("arms").at(0).at("interval").at(0), high = all.at("arms").at(0).at("interval").at(1),
+               delta = all.at("arms").at(0).at("delta");
+  EXPECT_LT(low, delta);
+  EXPECT_LT(delta, high);
+}
+
+TEST_F(Intervene, EachUnitHasOneEntryForEachMode) {
+  const Json heads = json_of({"--each-head", "--modes", "zero,mean,resample", "--calibration", ids(29)});
+  const std::size_t count = heads.at("arms").size();
+  EXPECT_EQ(count % 3, 0u);
+  EXPECT_EQ(heads.at("arms").at(0).at("intervention"), "blocks.0.attn.hook_z[head=0]=zero");
+  EXPECT_EQ(heads.at("arms").at(1).at("intervention"), "blocks.0.attn.hook_z[head=0]=mean");
+  EXPECT_EQ(heads.at("arms").at(2).at("intervention"), "blocks.0.attn.hook_z[head=0]=resample");
+  EXPECT_EQ(heads.at("arms").at(3).at("nll"), json_of({"--set", head_1}).at("arms").at(0).at("nll"));
+  EXPECT_EQ(json_of({"--each-head"}).at("arms").size(), count / 3);
+  EXPECT_EQ(json_of({"--each-kv-head"}).at("arms").at(0).at("intervention"), "blocks.0.attn.hook_v[head=0]=zero");
+  EXPECT_EQ(json_of({"--each-layer"}).at("arms").at(0).at("intervention"), "blocks.0.hook_attn_out=zero");
+}
+
+TEST_F(Intervene, TheTableBeginsWithWhatChanged) {
+  const ProgramResult result = call({"--each-head"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.out, HasSubstr("acted     "));
+  EXPECT_THAT(result.out, HasSubstr("nothing before the first changed position moved\nnative    "));
+  EXPECT_THAT(result.out, HasSubstr("4 documents of 32 tokens; no BOS"));
+  EXPECT_THAT(result.out, HasSubstr(head_1));
+}
+
+TEST_F(Intervene, ARunIsKeptContinuedAndPrintedAgain) {
+  const std::string out = folder_.path() / "run";
+  const std::vector<std::string> words = {"--each-head", "--set", "blocks.1.hook_mlp_out=0.5", "--out", out};
+  const Json first = json_of(words);
+  const std::string bytes = bytes_of(out + "/intervene.json");
+  EXPECT_EQ(json_of(words), first);
+  fs::remove(out + "/units/document-2-layer-1.json");
+  fs::remove(out + "/intervene.json");
+  EXPECT_EQ(json_of(words), first);
+  EXPECT_EQ(bytes_of(out + "/intervene.json"), bytes);
+  // The file that the flags have written gives the same arms.
+  EXPECT_EQ(json_of({"--interventions", out + "/interventions.json"}).at("arms").size(), first.at("arms").size());
+
+  refused({"--set", head_1, "--out", out}, "holds a run with other interventions; give a new folder");
+  refused(words, "holds a run with other samples", models + "llama", "3");
+  write_file(out + "/units/document-2-layer-1.json", "{}");
+  refused(words, "document-2-layer-1.json: is damaged");
+
+  const ProgramResult inspected = run_gainlens({"inspect", out});
+  EXPECT_EQ(inspected.exit_code, 0) << inspected.error;
+  EXPECT_THAT(inspected.out, HasSubstr("run of interventions"));
+  fs::remove(out + "/intervene.json");
+  expect_refusal_line(run_gainlens({"inspect", out}), "is not finished");
+}
+
+TEST_F(Intervene, PatchesFromAFileOfCapture) {
+  const std::string patch = folder_.path() / "patch.safetensors";
+  ASSERT_EQ(run_gainlens({"capture", models + "llama", "--tokens", ids(29), "--length", "32", "--hooks",
+                          "blocks.0.hook_resid_pre", "--out", patch})
+                .exit_code,
+            0);
+  const std::string set = "blocks.0.hook_resid_pre[position=7]=" + patch;
+  EXPECT_EQ(json_of({"--set", set}).at("arms").at(0).at("intervention"), set);
+  refused({"--set", "blocks.1.hook_resid_pre=" + patch}, "blocks.1.hook_resid_pre");
+  expect_refused(run_gainlens({"intervene", models + "llama", "--tokens", ids(13), "--lengths", "16", "--set", set}),
+                 "this intervention needs [1, 16, ");
+}
+
+TEST_F(Intervene, WrongRequestsGetOneLine) {
+  refused({}, "there is nothing to do; give --set, --interventions or --each-head");
+  refused({"--set", "blocks.0.attn.hook_zz=zero"}, "did you mean 'blocks.0.attn.hook_z'?");
+  refused({"--set", "blocks.0.attn.hook_gate=0.5"}, "the model has no gates");
+  refused({"--set", "blocks.0.attn.hook_z[head=99]=zero"}, "query head 99 is out of range");
+  refused({"--set", "blocks.0.attn.hook_v[head=99]=zero"}, "KV head 99 is out of range");
+  refused({"--set", "blocks.0.attn.hook_z[position=32]=zero"}, "position 32 is out of range");
+  refused({"--set", "blocks.0.attn.hook_z=nan"}, "must be a finite number");
+  refused({"--set", head_1, "--set", head_1}, "is asked for twice");
+  refused({"--set", head_1, "--each-head"}, "is asked for twice");
+  refused({"--set", head_1, "--modes", "zero"}, "--modes: belongs to --each-head");
+  refused({"--each-head", "--modes", "zro"}, "did you mean 'zero'?");
+  refused({"--each-head", "--modes", "zero,zero"}, "'zero' is given twice");
+  refused({"--each-head", "--modes", "mean"}, "--calibration: missing");
+  refused({"--set", head_1, "--calibration", ids(29)}, "--calibration: no intervention takes a mean");
+  refused({"--each-head", "--modes", "mean", "--calibration", ids(13)}, "tokens in a row in common");
+  refused({"--each-head", "--modes", "mean", "--calibration", ids(29, 50)}, "--calibration: chunks: the text has 50");
+  refused({"--each-head", "--modes", "resample"}, "resample needs at least 2 documents", models + "llama", "1");
+  refused({"--set", head_1}, "the text has 160 tokens, but 9 samples", models + "llama", "9");
+  refused({"--set", head_1}, "--samples: 0; must be at least 1", models + "llama", "0");
+  refused({"--set", "blocks.1.attn.hook_q[position=0]=zero"}, "and no logit");
+  refused({"--set", "blocks.0.attn.hook_z[head=1]=zero"}, "layer 0 has linear attention", models + "qwen3-next");
+  refused({"--set", head_1}, "no such", models + "nothing");
+}
+
+TEST_F(Intervene, LengthsAreChecked) {
+  const auto with = [&](const std::string& lengths) {
+    return run_gainlens({"intervene", models + "llama", "--tokens", ids(13), "--lengths", lengths, "--set", head_1});
+  };
+  expect_refused(with("1"), "a document needs 2 tokens");
+  expect_refused(with("16,32"), "--lengths: 2 lengths; intervene takes one");
+  expect_refused(with("256"), "exceeds the model's 128 positions");
+}
+
+}  // namespace
+}  // namespace gainlens::testing

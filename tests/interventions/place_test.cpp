@@ -1,0 +1,112 @@
+#include "interventions/place.h"
+
+#include "formats/tensor_file.h"
+#include "interventions/arm.h"
+#include "models/decoder/decoder_sites.h"
+#include "models/random_decoder.h"
+#include "support/refusal.h"
+#include "support/shared_data.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+
+namespace gainlens::interventions {
+namespace {
+
+using gainlens::testing::refusal_of;
+using gainlens::testing::small_config;
+using ::testing::HasSubstr;
+
+constexpr std::int64_t length = 10;
+
+Place placed(const std::string& text, const models::DecoderConfig& config = small_config()) {
+  return place_of(parse_intervention(text).writes.front(), config, models::decoder_sites(config), length);
+}
+
+std::string refusal(const std::string& text, const models::DecoderConfig& config = small_config()) {
+  return refusal_of([&] { placed(text, config); });
+}
+
+TEST(Place, KnowsHeadsAndLayers) {
+  const Place query = placed("blocks.1.attn.hook_z[head=3]=zero");
+  EXPECT_EQ(query.layer, 1);
+  EXPECT_EQ(query.heads, 4);
+  EXPECT_FALSE(query.kv_heads);
+  const Place value = placed("blocks.0.attn.hook_v[head=1]=zero");
+  EXPECT_EQ(value.heads, 2);
+  EXPECT_TRUE(value.kv_heads);
+  EXPECT_EQ(placed("hook_embed=zero").layer, -1);
+  EXPECT_EQ(placed("ln_final.hook_normalized=zero").layer, 2);
+}
+
+TEST(Place, APartIsAViewOfHeadAndPosition) {
+  const Write write = parse_intervention("blocks.1.attn.hook_z[head=3][position=7]=zero").writes.front();
+  const at::Tensor site = at::arange(1 * length * 4 * 4).view({1, length, 4, 4});
+  EXPECT_TRUE(at::equal(placed(write.text()).part(site, write), site.slice(1, 7, 8).slice(2, 3, 4)));
+  const Write weights = parse_intervention("blocks.1.attn.hook_pattern[head=2][position=7]=zero").writes.front();
+  const at::Tensor pattern = at::arange(4 * length * length).view({1, 4, length, length});
+  EXPECT_TRUE(at::equal(placed(weights.text()).part(pattern, weights), pattern.slice(1, 2, 3).slice(2, 7, 8)));
+}
+
+TEST(Place, WrongOnesAreRefused) {
+  EXPECT_THAT(refusal("blocks.1.attn.hook_zz=zero"), HasSubstr("did you mean 'blocks.1.attn.hook_z'?"));
+  EXPECT_THAT(refusal("blocks.7.attn.hook_z=zero"), HasSubstr("layer 7 is out of range; the model has layers 0 to 1"));
+  EXPECT_THAT(refusal("blocks.1.attn.hook_z[head=4]=zero"),
+              HasSubstr("query head 4 is out of range; there are 4 query heads, from 0 to 3"));
+  EXPECT_THAT(refusal("blocks.1.attn.hook_k[head=2]=zero"),
+              HasSubstr("KV head 2 is out of range; there are 2 KV heads, from 0 to 1"));
+  EXPECT_THAT(refusal("hook_embed[head=0]=zero"), HasSubstr("hook_embed has no heads"));
+  EXPECT_THAT(refusal("hook_embed[position=10]=zero"),
+              HasSubstr("position 10 is out of range; there are 10 positions, from 0 to 9"));
+  EXPECT_THAT(refusal("hook_logits=zero"), HasSubstr("can be observed, not replaced"));
+  EXPECT_THAT(refusal("blocks.1.attn.hook_gate=zero"), HasSubstr("the model has no gates"));
+  EXPECT_THAT(refusal("blocks.1.attn.hook_pattern=mean"), HasSubstr("have no mean over positions"));
+  EXPECT_THAT(refusal("blocks.1.attn.hook_pattern=resample"), HasSubstr("no counterpart in another document"));
+  models::DecoderConfig linear = small_config();
+  linear.delta = {.layers = {true, false}, .key_heads = 2, .value_heads = 4, .key_dim = 6, .value_dim = 5, .kernel = 3};
+  EXPECT_THAT(refusal("blocks.0.attn.hook_z[head=0]=zero", linear), HasSubstr("layer 0 has linear attention"));
+  EXPECT_EQ(refusal("blocks.0.hook_attn_out=zero", linear), "accepted");
+}
+
+/// A file with one tensor under the name of a site.
+std::string file_with(const std::filesystem::path& folder, const at::Tensor& values) {
+  const auto path = folder / "patch.safetensors";
+  formats::write_tensors(path, {{"blocks.1.attn.hook_z",
+                                 formats::DType::f32,
+                                 values.sizes().vec(),
+                                 {static_cast<const std::byte*>(values.const_data_ptr()), values.nbytes()}}});
+  return path;
+}
+
+TEST(ArmWithAFile, TakesTheWholeSiteAndWritesAPartOfIt) {
+  const gainlens::testing::TemporaryFolder folder;
+  const models::DecoderConfig config = small_config();
+  const auto sites = models::decoder_sites(config);
+  const auto arm_of = [&](const std::string& site, const at::Tensor& values) {
+    const std::string text = site + "=" + file_with(folder.path(), values);
+    return place_arm(parse_intervention(text), config, sites, length, at::kFloat);
+  };
+  const at::Tensor values = at::randn({1, length, 4, 4});
+  const Arm arm = arm_of("blocks.1.attn.hook_z[head=3][position=2]", values);
+  const PlacedWrite& write = arm.writes.front();
+  const at::Tensor part = at::zeros({1, 1, 1, 4});
+  EXPECT_TRUE(at::equal(new_values(write, part, {}, {}), values.slice(1, 2, 3).slice(2, 3, 4)));
+  EXPECT_EQ(arm.first_position(), 2);
+  EXPECT_EQ(arm.start(), 1);
+
+  EXPECT_THAT(refusal_of([&] {
+                arm_of("blocks.1.attn.hook_z", at::randn({1, length, 4, 5}));
+              }),
+              HasSubstr("has shape [1, 10, 4, 5]; this intervention needs [1, 10, 4, 4]"));
+  EXPECT_THAT(refusal_of([&] { arm_of("blocks.0.attn.hook_z", values); }), HasSubstr("blocks.1.attn.hook_z"));
+  at::Tensor broken = values.clone();
+  broken[0][0][0][0] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_THAT(refusal_of([&] { arm_of("blocks.1.attn.hook_z", broken); }), HasSubstr("NaN"));
+}
+
+}  // namespace
+}  // namespace gainlens::interventions

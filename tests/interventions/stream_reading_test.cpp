@@ -1,0 +1,57 @@
+#include "interventions/stream_reading.h"
+
+#include "core/error.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace gainlens::interventions {
+namespace {
+
+/// A model whose logits are its stream.
+class Identity : public hooks::HookedModel {
+ public:
+  hooks::Stream forward(const hooks::Tokens&, const hooks::ForwardOptions&, const hooks::Hooks&) override { return {}; }
+  at::Tensor unembed(const at::Tensor& normalized) override { return normalized; }
+  std::vector<hooks::SiteShape> sites() const override { return {}; }
+  const hooks::AttentionLayout& layout() const override { return layout_; }
+
+ private:
+  hooks::AttentionLayout layout_;
+};
+
+const std::vector<std::int32_t> tokens = {0, 1, 2, 1};
+
+TEST(StreamReading, HasTheLossOfEachNextToken) {
+  Identity model;
+  at::Tensor base = at::zeros({1, 4, 3}, at::kDouble), changed = base.clone();
+  changed[0][1][2] = std::log(2.0);  // token 2 follows, now with probability 1/2
+  changed[0][3][0] = -5;             // no token follows
+  const auto readings = read_streams(model, base, {{changed, 1}}, tokens);
+  ASSERT_EQ(readings.size(), 2u);
+  for (const double loss : readings[0].losses) EXPECT_NEAR(loss, std::log(3.0), 1e-15);
+  EXPECT_EQ(readings[0].largest_change, 0);
+  ASSERT_EQ(readings[1].losses.size(), 3u);
+  EXPECT_EQ(readings[1].losses[0], readings[0].losses[0]);
+  EXPECT_NEAR(readings[1].losses[1], std::log(2.0), 1e-15);
+  EXPECT_NEAR(readings[1].losses[2], std::log(3.0), 1e-15);
+  EXPECT_EQ(readings[1].largest_change, 5);
+}
+
+TEST(StreamReading, RefusesLogitsThatAreNotFinite) {
+  Identity model;
+  at::Tensor base = at::zeros({1, 4, 3});
+  for (const std::int64_t position : {1, 3}) {
+    at::Tensor broken = base.clone();
+    broken[0][position][0] = std::numeric_limits<float>::quiet_NaN();
+    EXPECT_THROW(read_streams(model, base, {{broken, 0}}, tokens), RunFailed) << position;
+  }
+}
+
+}  // namespace
+}  // namespace gainlens::interventions

@@ -1,0 +1,46 @@
+#include "reports/terminal/interventions_terminal.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace gainlens::reports {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+analyses::InterventionEffects effects_of(int arms) {
+  analyses::InterventionEffects effects{2, 3.25, {}};
+  for (int i = 0; i < arms; ++i) {
+    const std::string name = "blocks." + std::to_string(i) + ".hook_mlp_out=zero";
+    effects.arms.push_back(
+        {{name, 3.5, 0.01 * i, analyses::Interval{-0.125, 0.25}, 12, 0, 1.0 + i}, std::nullopt, "why"});
+  }
+  return effects;
+}
+
+TEST(InterventionsTerminal, BeginsWithWhatChanged) {
+  const std::string text = print_interventions(effects_of(1), "2 documents");
+  EXPECT_THAT(text, StartsWith("acted     1 intervention changed its site and the logits (the least by 1);"));
+  EXPECT_THAT(text, HasSubstr("\nnative    3.2500 nats per token; 2 documents\n"));
+  EXPECT_THAT(text, HasSubstr("[-0.1250, +0.2500]"));
+  EXPECT_THAT(text, Not(HasSubstr("The loss grows most")));
+}
+
+TEST(InterventionsTerminal, NamesTheWorstOfMany) {
+  const std::string text = print_interventions(effects_of(11), "");
+  EXPECT_THAT(text, HasSubstr("The loss grows most with\n  +0.1000  blocks.10.hook_mlp_out=zero\n  +0.0900  "));
+  EXPECT_THAT(text, Not(HasSubstr("  +0.0500  blocks.5.hook_mlp_out=zero\n")));
+}
+
+TEST(InterventionsTerminal, SaysWhyAnIntervalIsMissing) {
+  analyses::InterventionEffects effects = effects_of(2);
+  effects.arms[1].arm.interval = analyses::Maybe<analyses::Interval>::none("one document");
+  EXPECT_THAT(print_interventions(effects, ""), HasSubstr("No interval: one document.\n"));
+}
+
+}  // namespace
+}  // namespace gainlens::reports
