@@ -59,6 +59,13 @@ std::string worst(const InterventionEffects& effects) {
   return text;
 }
 
+/// Which heads the numbers count.
+std::string which_heads(const InterventionEffects& effects) {
+  const bool any = std::ranges::any_of(
+      effects.arms, [](const ControlledArm& one) { return one.arm.intervention.find("[head=") != std::string::npos; });
+  return any ? "Heads at hook_k, hook_rot_k and hook_v are KV heads, at other sites query heads.\n" : "";
+}
+
 /// Why intervals are missing, each reason once.
 std::string missing(const InterventionEffects& effects) {
   std::set<std::string> reasons;
@@ -81,7 +88,7 @@ std::string print_interventions(const InterventionEffects& effects, const std::s
   text += fmt::format("{:<{}}  {:>10} {:>10}  {:>10}  {:>8}  {:>8}  {:>20}  {:>8}\n", "intervention", width, "before",
                       "after", "logit", "token", "of it", "documents", "control");
   for (const ControlledArm& one : effects.arms) text += row(one, width);
-  return text + missing(effects) + worst(effects);
+  return text + which_heads(effects) + missing(effects) + worst(effects);
 }
 
 }  // namespace gainlens::reports

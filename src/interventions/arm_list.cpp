@@ -54,7 +54,8 @@ Control control_of(const Intervention& intervention, const models::DecoderConfig
     const auto write = std::ranges::find(intervention.writes, site, &Write::site);
     std::vector<std::int64_t> others(static_cast<std::size_t>(place_of(*write, config, sites, length).heads));
     std::iota(others.begin(), others.end(), 0);
-    std::erase_if(others, [&](std::int64_t head) { return std::ranges::find(heads, head) != heads.end(); });
+    std::erase_if(others,
+                  [&taken = heads](std::int64_t head) { return std::ranges::find(taken, head) != taken.end(); });
     if (others.size() < heads.size()) return {{}, "the layer has too few other heads"};
     random.shuffle(others);
     drawn[site] = std::move(others);

@@ -199,28 +199,45 @@ class Kept {
  public:
   Kept(const InterveneOptions& options, const Job& job, const Json& request) : folder_(options.out) {
     if (folder_.empty()) return;
+    existed_ = fs::exists(folder_);
     ensure_writable_folder(folder_);
     lock_.emplace(folder_);
-    if (fs::exists(folder_ / "request.json")) {
+    const bool known = fs::exists(folder_ / "request.json");
+    if (known) {
       check_same(read_json_file(folder_ / "request.json"), request, folder_);
     } else {
       CHECK(!fs::exists(folder_ / "run.h5"), "--out: {} holds another run; give a new folder",
             printable(folder_.string()));
-      write_file_atomically(folder_ / "interventions.json", interventions_text(job.asked));
-      write_file_atomically(folder_ / "request.json", json_text(request, 2) + "\n");
+      fresh_ = true;
     }
+    if (!fs::exists(folder_ / "interventions.json"))
+      write_file_atomically(folder_ / "interventions.json", interventions_text(job.asked));
+    if (!known) write_file_atomically(folder_ / "request.json", json_text(request, 2) + "\n");
     make_folder(folder_ / "units");
+  }
+  Kept(const Kept&) = delete;
+  Kept& operator=(const Kept&) = delete;
+  /// A request that is refused before anything was measured leaves nothing behind.
+  ~Kept() {
+    if (!fresh_) return;
+    std::error_code ignored;
+    for (const char* name : {"request.json", "interventions.json", "units", "lock"})
+      fs::remove(folder_ / name, ignored);  // folders only if they are empty
+    if (!existed_) fs::remove(folder_, ignored);
   }
 
   /// A unit that an earlier call has computed.
-  std::optional<runfile::InterventionUnit> unit(std::size_t document, std::int64_t layer, std::size_t arms) const {
+  std::optional<runfile::InterventionUnit> unit(std::size_t document, std::int64_t layer, std::size_t arms) {
     if (folder_.empty()) return std::nullopt;
     const fs::path file = runfile::unit_file(folder_, document, layer);
     if (!fs::exists(file)) return std::nullopt;
+    fresh_ = false;
     return runfile::read_unit(file, arms);
   }
-  void keep(std::size_t document, std::int64_t layer, const runfile::InterventionUnit& unit) const {
-    if (!folder_.empty()) runfile::write_unit(runfile::unit_file(folder_, document, layer), unit);
+  void keep(std::size_t document, std::int64_t layer, const runfile::InterventionUnit& unit) {
+    if (folder_.empty()) return;
+    runfile::write_unit(runfile::unit_file(folder_, document, layer), unit);
+    fresh_ = false;
   }
   void keep(const runfile::InterventionRun& run) const {
     if (!folder_.empty()) runfile::write_intervention_run(folder_, run);
@@ -228,13 +245,15 @@ class Kept {
 
  private:
   fs::path folder_;
+  bool existed_ = false;
+  bool fresh_ = false;  // made by this call, and without a unit
   std::optional<runfile::FolderLock> lock_;
 };
 
 /// Measures what is missing, document by document, and within a document layer by layer.
 class Measuring {
  public:
-  Measuring(const InterveneOptions& options, const Job& job, const Kept& kept, runfile::InterventionRun& run)
+  Measuring(const InterveneOptions& options, const Job& job, Kept& kept, runfile::InterventionRun& run)
       : options_(options), job_(job), kept_(kept), run_(run) {
     for (std::size_t i = 0; i < job.arms.size(); ++i) units_[job.arms[i].start()].push_back(i);
     forward_.allow_extrapolation = options.allow_extrapolation;
@@ -313,7 +332,7 @@ class Measuring {
 
   const InterveneOptions& options_;
   const Job& job_;
-  const Kept& kept_;
+  Kept& kept_;
   runfile::InterventionRun& run_;
   std::map<std::int64_t, std::vector<std::size_t>> units_;  // arms by the layer that they start in
   hooks::ForwardOptions forward_;
@@ -332,7 +351,7 @@ runfile::InterventionRun run_interventions(const InterveneOptions& options) {
   run.asked = job.asked.size();
   run.native.resize(job.documents.size());
   run.effects.assign(job.arms.size(), std::vector<InterventionEffect>(job.documents.size()));
-  const Kept kept(options, job, run.request);
+  Kept kept(options, job, run.request);
   Measuring(options, job, kept, run).run();
   kept.keep(run);
   return run;

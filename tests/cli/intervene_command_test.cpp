@@ -179,6 +179,12 @@ TEST_F(Intervene, WrongRequestsGetOneLine) {
   refused({"--set", head_1}, "no such", models + "nothing");
 }
 
+TEST_F(Intervene, ARefusedRequestLeavesNothingBehind) {
+  const std::string out = folder_.path() / "run";
+  refused({"--set", "blocks.1.attn.hook_q[position=0]=zero", "--out", out}, "and no logit");
+  EXPECT_FALSE(fs::exists(out));
+}
+
 TEST_F(Intervene, LengthsAreChecked) {
   const auto with = [&](const std::string& lengths) {
     return run_gainlens({"intervene", models + "llama", "--tokens", ids(13), "--lengths", lengths, "--set", head_1});

@@ -53,7 +53,7 @@ TEST(Interruption, KilledAtRandomMomentsAndResumedEqualsUninterrupted) {
 
 TEST(Interruption, OfInterventionsToo) {
   expect_same_after_kills({"intervene", demo_folder + "/gated", "--text", demo_folder + "/text.txt", "--lengths", "64",
-                           "--samples", "3", "--each-head", "--modes", "zero,resample"},
+                           "--samples", "3", "--each-kv-head", "--modes", "zero,resample"},
                           "/intervene.json");
 }
 
