@@ -86,6 +86,7 @@ DocumentPasses::DocumentPasses(models::Decoder& model, std::vector<std::int32_t>
 /// runs whole; so does an arm of the embedding.
 std::vector<hooks::Stream> DocumentPasses::continued(std::int64_t start, const std::vector<hooks::Hooks>& all) {
   std::vector<hooks::ForwardRequest> requests;
+  requests.reserve(all.size());
   for (const hooks::Hooks& hooks : all) requests.push_back({&tokens_, options_, &hooks});
   if (start < 0 || model_.config().filter) return model_.forward_all(requests);
   return model_.forward_from(start, before_.at(start), requests);

@@ -140,6 +140,16 @@ Job read_job(const InterveneOptions& options) {
   return job;
 }
 
+/// Says that some layers have no heads.
+void tell_of_linear_layers(const InterveneOptions& options, const models::DecoderConfig& config) {
+  const std::int64_t without = config.layers - config.attention_layers(config.layers);
+  if (without == 0 || options.quiet || (!options.every.heads && !options.every.kv_heads)) return;
+  tell_note(
+      "{} of {} layers have linear attention (the gated delta rule) and no heads: they are left out. --each-layer has "
+      "them too",
+      without, config.layers);
+}
+
 Json request_of(const InterveneOptions& options, const Job& job) {
   const runfile::HashCache hashes = runfile::HashCache::of_user();
   Json model = Json::object(), files = Json::object(), controls = Json::array();
@@ -314,6 +324,7 @@ class Measuring {
     for (const std::int64_t layer : layers) {
       const std::vector<std::size_t>& places = units_.at(layer);
       std::vector<const Arm*> arms;
+      arms.reserve(places.size());
       for (const std::size_t i : places) arms.push_back(&job_.arms[i]);
       runfile::InterventionUnit unit{passes.native_nll(), {}};
       try {
@@ -345,6 +356,7 @@ class Measuring {
 runfile::InterventionRun run_interventions(const InterveneOptions& options) {
   const Job job = read_job(options);
   for (const std::string& note : job.checkpoint.notes) tell_warning("{}", note);
+  tell_of_linear_layers(options, job.checkpoint.config);
   runfile::InterventionRun run;
   run.request = request_of(options, job);
   run.arms = job.named;

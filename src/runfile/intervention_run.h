@@ -28,7 +28,7 @@ struct InterventionArm {
 
 /// What interventions did in each document.
 struct InterventionRun {
-  Json request;                                          ///< what determines the numbers
+  Json request = Json::object();                         ///< what determines the numbers
   std::vector<InterventionArm> arms;                     ///< those that were asked for, then controls that were not
   std::size_t asked = 0;                                 ///< how many were asked for
   std::vector<double> native;                            ///< [document] nll of the model as it is

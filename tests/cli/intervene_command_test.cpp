@@ -107,6 +107,13 @@ TEST_F(Intervene, EachUnitHasOneEntryForEachMode) {
   EXPECT_EQ(json_of({"--each-layer"}).at("arms").at(0).at("intervention"), "blocks.0.hook_attn_out=zero");
 }
 
+TEST_F(Intervene, SaysWhichLayersHaveNoHeads) {
+  const ProgramResult result = run_gainlens(
+      {"intervene", models + "qwen3-next", "--tokens", ids(13), "--lengths", "16", "--samples", "1", "--each-head"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.error, HasSubstr("layers have linear attention (the gated delta rule) and no heads"));
+}
+
 TEST_F(Intervene, TheTableBeginsWithWhatChanged) {
   const ProgramResult result = call({"--each-head"});
   EXPECT_EQ(result.exit_code, 0) << result.error;
