@@ -34,7 +34,7 @@ TEST(RecommendSettings, AreReadAsTheyAreWritten) {
   EXPECT_THAT(refusal({{"heads", 3}}), HasSubstr("must divide"));
   EXPECT_THAT(refusal(3), HasSubstr("must be an object"));
   EXPECT_THAT(refusal_of([] { preset("papers"); }),
-              HasSubstr("must be one of paper, paper-no-norm, beauty-tuned; did you mean 'paper'"));
+              HasSubstr("must be one of paper, paper-no-norm, beauty-tuned, tuned; did you mean 'paper'"));
   EXPECT_THAT(refusal({{"estimator", "sandwich"}, {"initial_precision", "em"}}), HasSubstr("with a likelihood"));
   const Settings tuned = settings_of(preset("beauty-tuned"), "preset");
   EXPECT_EQ(tuned.filter.initial_precision, bft::InitialPrecision::count);
@@ -65,6 +65,8 @@ TEST(Presets, OfABackboneAreItsOwn) {
   EXPECT_EQ(settings.model.at("output"), "unit");
   EXPECT_EQ(settings.dropout, 0.2);  // the backbone's own default
   EXPECT_THAT(refusal_of([] { preset("reference"); }), HasSubstr("'reference'; must be one of paper"));
+  EXPECT_EQ(settings_of(preset("tuned"), "preset").model.at("norm"), "post");
+  EXPECT_THAT(refusal_of([&] { preset("tuned", hstu); }), HasSubstr("'tuned'; must be one of paper"));
 }
 
 TEST(TrainingMemory, GrowsWithTheBatchAndRefusesWhatDoesNotFit) {
