@@ -42,9 +42,9 @@ scripts/reproduce run sasrec-instruments    # continues if it was stopped
 ```
 
 `{data}` is the folder of the [data](test-data.md) (`--data`, or `GAINLENS_SHARED_DATA`) and `{runs}` that of the runs
-(`--runs`). Intervals are 95% over seeds and users, p is theirs ([inference](inference.md)); the paper's p is a paired t
-over seeds. What the gains mean: [BFT](bft.md). Toys, Games and ML-1M are public, and not among the test data: bring
-them under the names in the commands.
+(`--runs`). Intervals are 95% over seeds and test items (users with the same test item err together:
+[inference](inference.md)), p is theirs; the paper's p is a paired t over seeds. What the gains mean: [BFT](bft.md).
+Toys, Games and ML-1M are public, and not among the test data: bring them under the names in the commands.
 
 Of the data sets: the paper's 25,598 users of Sports are a misprint, from which its mean length and density follow
 (296,337 / 25,598 = 11.6). The longest histories differ too; why is not known. Instruments is called the sparsest Amazon
@@ -109,6 +109,8 @@ def read(part, folders):
     if part.paper:
         rows = [(what, paper, here) for (what, _, here), paper in zip(rows, part.paper, strict=True)]
     source = source_of(part, folders)
+    if words[1] == "sweep":  # what it has written
+        source = pathlib.Path(words[words.index("--out") + 1], "run.h5")
     return {"size": size, "rows": rows, "file": source.name, "sha256": hashlib.sha256(source.read_bytes()).hexdigest()}
 
 
@@ -167,7 +169,7 @@ The paper says that the largest gains appear where n_eff is smallest, on the spa
 the position that ranks; the gain is that of HR@10 over plain SASRec. From the parts below; data without them are left
 out.
 
-| data | density | mean length of a history | n_eff of the heads | gain in the paper | gain here | of |
+| data | density | items of a user, with the two held out | n_eff of the heads | gain in the paper | gain here | of |
 | --- | --- | --- | --- | --- | --- | --- |"""
 
 

@@ -29,10 +29,23 @@ std::string interval_text(const analyses::Maybe<analyses::Interval>& interval) {
   return interval ? fmt::format("[{:+.4f}, {:+.4f}]", interval->low, interval->high) : "–";
 }
 
+/// The heads that an intervention writes to: "3", or "3, 5".
+std::string heads_of(const std::string& intervention) {
+  constexpr std::string_view before = "[head=";
+  std::vector<std::string> heads;
+  for (std::size_t at = intervention.find(before); at != std::string::npos; at = intervention.find(before, at)) {
+    at += before.size();
+    heads.push_back(intervention.substr(at, intervention.find(']', at) - at));
+  }
+  return fmt::format("{}", fmt::join(heads, ", "));
+}
+
 std::string row(const ControlledArm& one, std::size_t width) {
   const analyses::ArmEffect& arm = one.arm;
-  const std::string control = one.control ? fmt::format("{:+.4f}", one.control->delta) : "–";
-  return fmt::format("{:<{}}  {:>10.4g} {:>10.4g}  {:>10.4g}  {:>8.4f}  {:>+8.4f}  {:>20}  {:>8}\n", name_of(arm),
+  const std::string control =
+      one.control ? fmt::format("{:+.4f} ({})", one.control->delta, printable(heads_of(one.control->intervention), 20))
+                  : "–";
+  return fmt::format("{:<{}}  {:>10.4g} {:>10.4g}  {:>10.4g}  {:>8.4f}  {:>+8.4f}  {:>20}  {:>14}\n", name_of(arm),
                      width, arm.site_norm_before, arm.site_norm_after, arm.largest_logit_change, arm.nll, arm.delta,
                      interval_text(arm.interval), control);
 }
@@ -83,10 +96,10 @@ std::string print_interventions(const InterventionEffects& effects, const std::s
   for (const ControlledArm& one : effects.arms) width = std::max(width, name_of(one.arm).size());
   std::string text = proof(effects);
   text += fmt::format("native    {:.4f} nats per token; {}\n\n", effects.native_nll, of);
-  text += fmt::format("{:<{}}  {:>21}  {:>10}  {:>8}  {:>8}  {:>20}  {:>8}\n", "", width, "norm at the site", "largest",
-                      "nats per", "change", "95% over", "change,");
-  text += fmt::format("{:<{}}  {:>10} {:>10}  {:>10}  {:>8}  {:>8}  {:>20}  {:>8}\n", "intervention", width, "before",
-                      "after", "logit", "token", "of it", "documents", "control");
+  text += fmt::format("{:<{}}  {:>21}  {:>10}  {:>8}  {:>8}  {:>20}  {:>14}\n", "", width, "norm at the site",
+                      "largest", "nats per", "change", "95% over", "change");
+  text += fmt::format("{:<{}}  {:>10} {:>10}  {:>10}  {:>8}  {:>8}  {:>20}  {:>14}\n", "intervention", width, "before",
+                      "after", "logit", "token", "of it", "documents", "control (head)");
   for (const ControlledArm& one : effects.arms) text += row(one, width);
   return text + which_heads(effects) + missing(effects) + worst(effects);
 }

@@ -3,6 +3,7 @@
 #include "core/check.h"
 #include "formats/tensor_file.h"
 #include "models/checkpoint/tensor_values.h"
+#include "models/checkpoint/torch_dtype.h"
 
 #include <ATen/ATen.h>
 #include <fmt/ranges.h>
@@ -22,10 +23,17 @@ at::Tensor values_in_file(const Write& write, const hooks::SiteShape& site, std:
     expected.push_back(size == "batch" ? 1 : size == "position" ? length : std::stoll(size));
   CHECK(entry.shape == expected, "{}: {} has shape [{}]; this intervention needs [{}], the whole site of a document",
         where, site.site.name, fmt::join(entry.shape, ", "), fmt::join(expected, ", "));
+  CHECK(models::weight_dtype(entry.dtype), "{}: {} is stored as {}; a site has floating-point numbers", where,
+        site.site.name, formats::name_of(entry.dtype));
   return models::read_values(entry, dtype, where);
 }
 
 }  // namespace
+
+std::string Arm::named() const {
+  return fmt::format("{} '{}'", control ? "the control (another --seed draws other heads)" : "intervention",
+                     printable(text));
+}
 
 std::int64_t Arm::start() const {
   const auto first = std::ranges::min_element(writes, {}, [](const PlacedWrite& one) { return one.place.layer; });

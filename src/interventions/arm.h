@@ -27,6 +27,10 @@ struct PlacedWrite {
 struct Arm {
   std::string text;
   std::vector<PlacedWrite> writes;
+  bool control = false;  ///< nobody asked for it
+
+  /// "intervention 'TEXT'", for messages.
+  std::string named() const;
 
   /// The layer whose start a pass with this arm can be continued from: all before it is as without the arm.
   std::int64_t start() const;

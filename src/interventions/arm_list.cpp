@@ -1,11 +1,16 @@
 #include "interventions/arm_list.h"
 
 #include "core/check.h"
+#include "core/random.h"
+#include "core/sha256.h"
 #include "interventions/place.h"
+
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <string>
 #include <string_view>
 
 namespace gainlens::interventions {
@@ -17,6 +22,13 @@ void add_each(std::int64_t layer, std::string_view site, std::int64_t heads, con
     for (const Mode mode : modes)
       all.push_back({{Write{.site = hooks::block_site(layer, site).name, .head = head, .mode = mode}}});
   }
+}
+
+/// Other heads are drawn by the seed and the heads alone, so that all modes and positions have the same control, in
+/// whatever list they stand.
+Random random_of(std::uint64_t seed, const std::string& site, const std::vector<std::int64_t>& heads) {
+  const std::string digest = sha256_hex(fmt::format("{} {}", site, fmt::join(heads, ",")));
+  return Random(seed, std::stoull(digest.substr(0, 16), nullptr, 16));
 }
 
 }  // namespace
@@ -41,13 +53,14 @@ std::vector<Intervention> interventions_on(const EveryUnit& every, const models:
 }
 
 Control control_of(const Intervention& intervention, const models::DecoderConfig& config,
-                   const std::vector<hooks::SiteShape>& sites, std::int64_t length, Random& random) {
+                   const std::vector<hooks::SiteShape>& sites, std::int64_t length, std::uint64_t seed) {
   std::map<std::string, std::vector<std::int64_t>> written;  // the heads of each site, each once
   for (const Write& write : intervention.writes) {
     if (!write.head) return {{}, "it is not of single heads"};
     std::vector<std::int64_t>& heads = written[write.site];
     if (std::ranges::find(heads, *write.head) == heads.end()) heads.push_back(*write.head);
   }
+  for (auto& [site, heads] : written) std::ranges::sort(heads);
   Control control{intervention, {}};
   std::map<std::string, std::vector<std::int64_t>> drawn;  // one for each head of `written`
   for (const auto& [site, heads] : written) {
@@ -57,7 +70,7 @@ Control control_of(const Intervention& intervention, const models::DecoderConfig
     std::erase_if(others,
                   [&taken = heads](std::int64_t head) { return std::ranges::find(taken, head) != taken.end(); });
     if (others.size() < heads.size()) return {{}, "the layer has too few other heads"};
-    random.shuffle(others);
+    random_of(seed, site, heads).shuffle(others);
     drawn[site] = std::move(others);
   }
   for (Write& write : control.intervention->writes) {

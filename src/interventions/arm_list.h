@@ -1,6 +1,5 @@
 #pragma once
 
-#include "core/random.h"
 #include "hooks/site.h"
 #include "interventions/write.h"
 #include "models/decoder/decoder_config.h"
@@ -31,9 +30,10 @@ struct Control {
   std::string reason;  ///< where there is none
 };
 
-/// Draws other heads at random for the heads of an intervention. Sites, positions and values stay.
+/// Draws other heads at random for the heads of an intervention, by the seed and these heads. Sites, positions and
+/// values stay, so that all modes have the same control.
 /// @param sites  of the model, which have the intervention's places
 Control control_of(const Intervention& intervention, const models::DecoderConfig& config,
-                   const std::vector<hooks::SiteShape>& sites, std::int64_t length, Random& random);
+                   const std::vector<hooks::SiteShape>& sites, std::int64_t length, std::uint64_t seed);
 
 }  // namespace gainlens::interventions

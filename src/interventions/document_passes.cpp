@@ -34,8 +34,8 @@ at::Tensor written(const Arm& arm, const PlacedWrite& placed, const at::Tensor& 
   at::Tensor part = placed.place.part(replacement, placed.write);
   const at::Tensor before = part.clone();
   part.copy_(new_values(placed, before, means, donor));
-  CHECK(!at::equal(before, part), "intervention '{}': it changes nothing at {} (norm {:.6g} before and after)",
-        printable(arm.text), placed.place.site.name, std::sqrt(sum_of_squares(before)));
+  CHECK(!at::equal(before, part), "{}: it changes nothing at {} (norm {:.6g} before and after)", arm.named(),
+        placed.place.site.name, std::sqrt(sum_of_squares(before)));
   seen.squares_before += sum_of_squares(before);
   seen.squares_after += sum_of_squares(part);
   ++seen.writes;
@@ -60,8 +60,7 @@ std::string other_ways(const Arm& arm) {
 void check_causal(const Arm& arm, const at::Tensor& stream, const at::Tensor& base) {
   const std::int64_t first = arm.first_position();
   if (first > 0 && !at::equal(stream.slice(1, 0, first), base.slice(1, 0, first))) {
-    throw_run_failed("intervention '{}': the stream changed before position {}, where it writes first",
-                     printable(arm.text), first);
+    throw_run_failed("{}: the stream changed before position {}, where it writes first", arm.named(), first);
   }
 }
 
@@ -100,8 +99,9 @@ const at::Tensor& DocumentPasses::base_of(const Arm& arm) {
   if (base.defined()) return base;
   std::vector<hooks::Hooks> same(1);
   for (const PlacedWrite& placed : arm.writes) {
-    same.front().replace(hooks::Glob(placed.place.site.name),
-                         [](const hooks::Site&, const at::Tensor& seen) { return seen; });
+    same.front().replace(hooks::Glob(placed.place.site.name), [](const hooks::Site&, const at::Tensor& seen) {
+      return seen.clone(at::MemoryFormat::Contiguous);  // laid out as written() leaves it
+    });
   }
   return base = continued(arm.start(), same).front().hidden;
 }
@@ -124,8 +124,7 @@ std::vector<InterventionEffect> DocumentPasses::run_batch(std::span<const Arm* c
   for (std::size_t i = 0; i < arms.size(); ++i) {
     const Arm& arm = *arms[i];
     if (seen[i].writes != arm.writes.size())
-      throw_run_failed("intervention '{}': {} of {} writes were made", printable(arm.text), seen[i].writes,
-                       arm.writes.size());
+      throw_run_failed("{}: {} of {} writes were made", arm.named(), seen[i].writes, arm.writes.size());
     const at::Tensor& base = base_of(arm);
     check_causal(arm, streams[i].hidden, base);
     by_base[base.const_data_ptr()].push_back(i);
@@ -137,8 +136,8 @@ std::vector<InterventionEffect> DocumentPasses::run_batch(std::span<const Arm* c
     for (std::size_t k = 0; k < places.size(); ++k) {
       const std::size_t i = places[k];
       const StreamReading& reading = readings[k + 1];
-      CHECK(reading.largest_change > 0, "intervention '{}': it changed its site (norm {:.6g} to {:.6g}) and no logit",
-            printable(arms[i]->text), std::sqrt(seen[i].squares_before), std::sqrt(seen[i].squares_after));
+      CHECK(reading.largest_change > 0, "{}: it changed its site (norm {:.6g} to {:.6g}) and no logit",
+            arms[i]->named(), std::sqrt(seen[i].squares_before), std::sqrt(seen[i].squares_after));
       effects[i] = {mean(reading.losses), std::sqrt(seen[i].squares_before), std::sqrt(seen[i].squares_after),
                     reading.largest_change};
     }

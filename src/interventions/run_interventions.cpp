@@ -5,6 +5,7 @@
 #include "core/counted.h"
 #include "core/listener.h"
 #include "core/progress.h"
+#include "core/random.h"
 #include "core/sha256.h"
 #include "data/chunks.h"
 #include "interventions/document_passes.h"
@@ -16,6 +17,7 @@
 #include "models/decoder/decoder_sites.h"
 #include "runfile/folder_lock.h"
 #include "runfile/hash_cache.h"
+#include "runfile/run_folder.h"
 
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
@@ -102,6 +104,7 @@ void add_arms(const InterveneOptions& options, Job& job) {
   const auto add = [&](const Intervention& one) {
     job.arms.push_back(place_arm(one, config, sites, options.length, options.dtype));
     job.named.push_back({job.arms.back().text, {}, {}});
+    job.arms.back().control = job.arms.size() > job.asked.size();
   };
   job.asked = options.given;
   for (Intervention& one : interventions_on(options.every, config)) job.asked.push_back(std::move(one));
@@ -111,8 +114,7 @@ void add_arms(const InterveneOptions& options, Job& job) {
   std::map<std::string, std::size_t> places;
   for (std::size_t i = 0; i < job.named.size(); ++i) places[job.named[i].text] = i;
   for (std::size_t i = 0; i < job.asked.size(); ++i) {
-    Random random(options.seed, i);
-    const Control control = control_of(job.asked[i], config, sites, options.length, random);
+    const Control control = control_of(job.asked[i], config, sites, options.length, options.seed);
     if (!control.intervention) {
       job.named[i].no_control = control.reason;
       continue;
@@ -210,24 +212,19 @@ class Kept {
   Kept(const InterveneOptions& options, const Job& job, const Json& request) : folder_(options.out) {
     if (folder_.empty()) return;
     existed_ = fs::exists(folder_);
+    holds_run(request);  // before anything is written
     ensure_writable_folder(folder_);
     lock_.emplace(folder_);
-    const bool known = fs::exists(folder_ / "request.json");
-    if (known) {
-      check_same(read_json_file(folder_ / "request.json"), request, folder_);
-    } else {
-      CHECK(!fs::exists(folder_ / "run.h5"), "--out: {} holds another run; give a new folder",
-            printable(folder_.string()));
-      fresh_ = true;
-    }
+    fresh_ = !holds_run(request);  // another process may have begun one
+    if (fresh_) write_file_atomically(folder_ / "request.json", json_text(request, 2) + "\n");
     if (!fs::exists(folder_ / "interventions.json"))
       write_file_atomically(folder_ / "interventions.json", interventions_text(job.asked));
-    if (!known) write_file_atomically(folder_ / "request.json", json_text(request, 2) + "\n");
     make_folder(folder_ / "units");
   }
   Kept(const Kept&) = delete;
   Kept& operator=(const Kept&) = delete;
-  /// A request that is refused before anything was measured leaves nothing behind.
+  /// A request that is refused before anything was measured leaves nothing behind. The folder was empty before, so that
+  /// all these files are of this call.
   ~Kept() {
     if (!fresh_) return;
     std::error_code ignored;
@@ -254,6 +251,15 @@ class Kept {
   }
 
  private:
+  /// Whether the folder holds the run of this request.
+  /// @throws InvalidArgument  it holds something else
+  bool holds_run(const Json& request) const {
+    runfile::check_empty_or_run(folder_);
+    if (!fs::exists(folder_ / "request.json")) return false;
+    check_same(read_json_file(folder_ / "request.json"), request, folder_);
+    return true;
+  }
+
   fs::path folder_;
   bool existed_ = false;
   bool fresh_ = false;  // made by this call, and without a unit

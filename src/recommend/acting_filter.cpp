@@ -15,7 +15,7 @@ ActingFilter acting_filter(Backbone& model, const std::string& where) {
   const double share = strength.defined() ? strength.item<double>() : 1;
   CHECK(share > 0,
         "{}: its filter is not in force: the best epoch lies before the warm-up ended; train more epochs, or with a "
-        "shorter --warm-up; or leave this seed out",
+        "shorter --warm-up; --only-seeds leaves it out",
         where);
   return {*host, share};
 }

@@ -23,21 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Refuses a folder that is used for something else. Files of a start that was killed before it wrote request.json are
-/// accepted.
-void check_is_ours(const fs::path& folder) {
-  if (!fs::is_directory(folder) || fs::exists(folder / "request.json")) return;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
-    const bool ours =
-        name == "lock" || name == ranks_folder_name || name == "request.json.tmp" || name.starts_with(".writable.");
-    // Checked again: rank 0 of a group may be making the run at the same time.
-    CHECK(ours || fs::exists(folder / "request.json"),
-          "{}: is not empty and not a run (it holds '{}' and no request.json); give a new or empty folder",
-          printable(folder.string()), printable(name));
-  }
-}
-
 /// Whether a file in a run folder is one of ours that was being written when a process was killed.
 bool is_temporary(const std::string& name) {
   constexpr std::array<std::string_view, 4> files{"request.json", "manifest.jsonl", "log.json", run_file_name};
@@ -162,8 +147,21 @@ struct RunFolder::State {
   }
 };
 
+void check_empty_or_run(const fs::path& folder) {
+  if (!fs::is_directory(folder) || fs::exists(folder / "request.json")) return;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    const bool ours =
+        name == "lock" || name == ranks_folder_name || name == "request.json.tmp" || name.starts_with(".writable.");
+    // Checked again: rank 0 of a group may be making the run at the same time.
+    CHECK(ours || fs::exists(folder / "request.json"),
+          "{}: is not empty and not a run (it holds '{}' and no request.json); give a new or empty folder",
+          printable(folder.string()), printable(name));
+  }
+}
+
 void prepare_run_folder(const fs::path& folder) {
-  check_is_ours(folder);
+  check_empty_or_run(folder);
   ensure_writable_folder(folder);
 }
 

@@ -10,6 +10,11 @@
 
 namespace gainlens::runfile {
 
+/// Refuses a folder that is used for something else. One with request.json is a run; files of a start that was killed
+/// before it wrote request.json are accepted.
+/// @throws InvalidArgument  it holds something else
+void check_empty_or_run(const std::filesystem::path& folder);
+
 /// Makes the run folder if it does not exist. Every process that writes into a run folder calls this first.
 /// @throws InvalidArgument  it holds something else, or cannot be written to
 void prepare_run_folder(const std::filesystem::path& folder);

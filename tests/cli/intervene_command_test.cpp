@@ -192,6 +192,25 @@ TEST_F(Intervene, ARefusedRequestLeavesNothingBehind) {
   EXPECT_FALSE(fs::exists(out));
 }
 
+TEST_F(Intervene, AFolderOfSomethingElseStaysAsItIs) {
+  const std::string own = folder_.path() / "own", idle = "blocks.0.attn.hook_q[position=0]=zero";
+  std::filesystem::create_directory(own);
+  const std::string file = write_file(own + "/interventions.json", R"({"interventions": [")" + idle + R"("]})");
+  refused({"--interventions", file, "--out", own}, "is not empty and not a run (it holds 'interventions.json'");
+  EXPECT_TRUE(std::filesystem::exists(file));
+  EXPECT_FALSE(std::filesystem::exists(own + "/lock"));
+  const std::string run = folder_.path() / "run";
+  ASSERT_EQ(call({"--set", head_1, "--out", run}).exit_code, 0);
+  std::filesystem::remove(run + "/request.json");  // its units would be taken for those of another request
+  refused({"--set", "blocks.0.attn.hook_z[head=2]=zero", "--out", run}, "is not empty and not a run");
+  EXPECT_TRUE(std::filesystem::exists(run + "/units"));
+}
+
+TEST_F(Intervene, OnePositionOfEachHeadsResultIsChangedAlone) {
+  const Json json = json_of({"--set", "blocks.0.attn.hook_result[position=7]=0.5"}, models + "bloom");
+  EXPECT_GT(json.at("arms").at(0).at("largest_logit_change"), 0);
+}
+
 TEST_F(Intervene, LengthsAreChecked) {
   const auto with = [&](const std::string& lengths) {
     return run_gainlens({"intervene", models + "llama", "--tokens", ids(13), "--lengths", lengths, "--set", head_1});

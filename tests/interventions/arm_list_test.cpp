@@ -54,8 +54,7 @@ TEST(EveryUnit, LeavesOutLayersOfLinearAttention) {
 
 Control control(const std::string& text, std::uint64_t seed) {
   const models::DecoderConfig config = small_config();
-  Random random(seed);
-  return control_of(parse_intervention(text), config, models::decoder_sites(config), 10, random);
+  return control_of(parse_intervention(text), config, models::decoder_sites(config), 10, seed);
 }
 
 TEST(Control, HasAsManyOtherHeads) {
@@ -71,6 +70,21 @@ TEST(Control, HasAsManyOtherHeads) {
         control("blocks.0.attn.hook_z[head=0]=zero + blocks.0.attn.hook_z[head=3]=zero", seed).intervention->text());
   EXPECT_THAT(found, ElementsAre("blocks.0.attn.hook_z[head=1]=zero + blocks.0.attn.hook_z[head=2]=zero",
                                  "blocks.0.attn.hook_z[head=2]=zero + blocks.0.attn.hook_z[head=1]=zero"));
+}
+
+TEST(Control, IsThatOfTheHeadsInEveryModeAndOrder) {
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    const auto head_of = [&](const std::string& rest) {
+      return control("blocks.0.attn.hook_z[head=1]" + rest, seed).intervention->writes.front().head;
+    };
+    EXPECT_EQ(head_of("=zero"), head_of("=mean"));
+    EXPECT_EQ(head_of("=zero"), head_of("[position=2]=0.5"));
+    const std::string a = "blocks.0.attn.hook_z[head=0]=zero", b = "blocks.0.attn.hook_z[head=3]=zero";
+    const auto one = control(a + " + " + b, seed).intervention->writes,
+               other = control(b + " + " + a, seed).intervention->writes;
+    EXPECT_EQ(one[0].head, other[1].head);
+    EXPECT_EQ(one[1].head, other[0].head);
+  }
 }
 
 TEST(Control, IsMissingWithAReason) {

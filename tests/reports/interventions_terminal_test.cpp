@@ -28,6 +28,10 @@ TEST(InterventionsTerminal, BeginsWithWhatChanged) {
   EXPECT_THAT(text, HasSubstr("\nnative    3.2500 nats per token; 2 documents\n"));
   EXPECT_THAT(text, HasSubstr("[-0.1250, +0.2500]"));
   EXPECT_THAT(text, Not(HasSubstr("The loss grows most")));
+  analyses::InterventionEffects effects = effects_of(1);
+  effects.arms[0].control = effects.arms[0].arm;
+  effects.arms[0].control->intervention = "blocks.0.attn.hook_z[head=3]=zero + blocks.0.attn.hook_z[head=15]=zero";
+  EXPECT_THAT(print_interventions(effects, ""), HasSubstr("+0.0000 (3, 15)\n"));
 }
 
 TEST(InterventionsTerminal, NamesTheWorstOfMany) {
