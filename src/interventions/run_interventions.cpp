@@ -228,8 +228,9 @@ class Kept {
   ~Kept() {
     if (!fresh_) return;
     std::error_code ignored;
-    for (const char* name : {"request.json", "interventions.json", "units", "lock"})
-      fs::remove(folder_ / name, ignored);  // folders only if they are empty
+    fs::remove(folder_ / "units", ignored);              // only if it is empty
+    if (fs::exists(folder_ / "units", ignored)) return;  // a unit whose writing failed late: the run can go on
+    for (const char* name : {"request.json", "interventions.json", "lock"}) fs::remove(folder_ / name, ignored);
     if (!existed_) fs::remove(folder_, ignored);
   }
 

@@ -99,7 +99,7 @@ std::vector<std::string> ConfigReader::unread() const {
 bool ConfigReader::is_misspelt(std::string_view key) const {
   constexpr std::size_t letters = 2, shortest = 6;
   return key.size() >= shortest && std::ranges::any_of(read_, [key](const std::string& known) {
-           const auto [shorter, longer] = std::minmax(key.size(), known.size());
+           const auto [shorter, longer] = std::minmax({key.size(), known.size()});
            return longer - shorter <= letters && edit_distance(key, known) <= letters;
          });
 }
