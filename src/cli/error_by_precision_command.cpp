@@ -88,6 +88,7 @@ void order_errors(ErrorOrderArguments arguments, const GlobalOptions& global) {
   for (const std::string& arm : arms) models += static_cast<double>(finished_seeds(opened, arm).size());
   Progress progress("error-by-precision", models, "users", global.quiet);
   std::vector<analyses::ErrorOrderReading> readings;
+  readings.reserve(arms.size());
   for (const std::string& arm : arms)
     readings.push_back(analyses::error_order(read_arm(opened, arm, split, arguments, progress), arguments.options));
   progress.finish();
