@@ -232,11 +232,7 @@ void add_capture(CLI::App& app, const GlobalOptions& global, Action& action) {
       "The file holds the ids as the tensor 'tokens'. Its metadata name model, text (with its sha256), dtype and BOS\n"
       "policy; 'tokens_text' is a JSON array of the tokens' texts, absent where ids were given with --tokens.");
   auto arguments = std::make_shared<CaptureArguments>();
-  command
-      ->add_option("model", arguments->model,
-                   "Checkpoint folder in Hugging Face layout, its name on the Hub if it is in the cache, GGUF file or "
-                   "a folder with one")
-      ->required();
+  add_model_option(*command, arguments->model);
   add_text_options(*command, arguments->text);
   command
       ->add_option("--hooks", arguments->globs,
@@ -245,10 +241,7 @@ void add_capture(CLI::App& app, const GlobalOptions& global, Action& action) {
   command->add_option("--out", arguments->out, "File to write; must not exist yet")->required();
   command->add_option("--length", arguments->length,
                       "Number of tokens to run, from the start of the text, BOS included; 1k is 1024 (default: all)");
-  command
-      ->add_option("--dtype", arguments->dtype,
-                   "Compute in float64, float32, bfloat16 or float16 (or fp64, fp32, bf16, fp16)")
-      ->capture_default_str();
+  add_dtype_option(*command, arguments->dtype);
   command
       ->add_option(
           "--pattern-memory", arguments->pattern_memory,

@@ -87,19 +87,12 @@ void add_evaluate(CLI::App& app, const GlobalOptions& global, Action& action) {
       "Losses are in nats per token. The unigram entropy is the entropy of the text's own token frequencies: the\n"
       "smallest loss that is possible without context.");
   auto arguments = std::make_shared<EvaluateLanguageModelArguments>();
-  command
-      ->add_option("model", arguments->model,
-                   "Checkpoint folder in Hugging Face layout, its name on the Hub if it is in the cache, GGUF file or "
-                   "a folder with one")
-      ->required();
+  add_model_option(*command, arguments->model);
   add_text_options(*command, arguments->text);
   command->add_option(
       "--length", arguments->length,
       "Length of a chunk in tokens, BOS included; 1k is 1024 (default: the model's number of positions, at most 2048)");
-  command
-      ->add_option("--dtype", arguments->dtype,
-                   "Compute in float64, float32, bfloat16 or float16 (or fp64, fp32, bf16, fp16)")
-      ->capture_default_str();
+  add_dtype_option(*command, arguments->dtype);
   add_ignored_keys(*command, arguments->ignored_config_keys);
   command->callback([arguments, &global, &action] { action = [arguments, &global] { run(*arguments, global); }; });
 }

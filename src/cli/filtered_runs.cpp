@@ -106,6 +106,14 @@ void check_same_split(const OpenedRun& opened, const data::LeaveOneOut& split, c
       "{}: is split otherwise than the data that {} was trained on; give the same file, with the same --split, --ties, "
       "--min-item-count and --duplicates",
       printable(data.path), opened.shown());
+  check_same_times(opened, split, data);
+}
+
+void check_same_times(const OpenedRun& opened, const data::LeaveOneOut& split, const InteractionArguments& data) {
+  const auto& of_run = opened.run->request.at("data");
+  CHECK(!of_run.contains("times") || of_run.at("times") == split.checksum_of_times(),
+        "{}: has other times than the data that {} was trained on, and this model reads them; give the same file",
+        printable(data.path), opened.shown());
 }
 
 SeedModel open_seed(const OpenedRun& opened, const std::string& arm, std::uint64_t seed, const data::LeaveOneOut& split,
@@ -113,9 +121,6 @@ SeedModel open_seed(const OpenedRun& opened, const std::string& arm, std::uint64
   const fs::path folder = opened.folder / arm / fmt::format("seed-{}", seed);
   recommend::RecommenderCheckpoint checkpoint = recommend::open_recommender(folder);
   recommend::check_catalogue(checkpoint, split.interactions(), printable(data.path));
-  CHECK(recommend::match_split(checkpoint, split) != recommend::SplitMatch::other_times,
-        "{}: has other times than the data that {} was trained on, and this model reads them; give the same file",
-        printable(data.path), printable(folder.string()));
   return {std::move(checkpoint.model), printable(folder.string())};
 }
 

@@ -49,7 +49,9 @@ void check_arm_with_gain(const OpenedRun& opened, const std::string& arm);
 std::vector<std::string> finished_arms(const OpenedRun& opened, const std::vector<std::string>& asked);
 /// Of those that were asked for.
 std::vector<std::uint64_t> finished_seeds(const OpenedRun& opened, const std::string& arm);
-/// @throws InvalidArgument  the split of the data is not that of the run
+/// @throws InvalidArgument  the run has models that read times, and the data have others
+void check_same_times(const OpenedRun& opened, const data::LeaveOneOut& split, const InteractionArguments& data);
+/// @throws InvalidArgument  the split of the data is not that of the run; as check_same_times()
 void check_same_split(const OpenedRun& opened, const data::LeaveOneOut& split, const InteractionArguments& data);
 
 /// A model of the run with its name for messages.

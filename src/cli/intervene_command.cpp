@@ -113,11 +113,7 @@ void add_intervene(CLI::App& app, const GlobalOptions& global, Action& action) {
       "Beside an intervention on heads stands its control: as many other heads of the layer, drawn with --seed.\n"
       "A text is cut into documents as in sweep. docs/analyses/intervention.md tells how to read the table.");
   auto arguments = std::make_shared<InterveneArguments>();
-  command
-      ->add_option("model", arguments->model,
-                   "Checkpoint folder in Hugging Face layout, its name on the Hub if it is in the cache, GGUF file or "
-                   "a folder with one")
-      ->required();
+  add_model_option(*command, arguments->model);
   add_text_options(*command, arguments->text);
   command->add_option("--calibration", arguments->calibration,
                       "Text (or ids, with --tokens) for the means of mode mean: as many documents of the same length "
@@ -138,10 +134,7 @@ void add_intervene(CLI::App& app, const GlobalOptions& global, Action& action) {
   command->add_flag("--each-layer", arguments->each_layer, "The attention and the MLP of every layer, whole");
   add_name_list(*command, "--modes", arguments->modes,
                 "Modes of the --each options, separated by commas: zero, mean, resample (default: zero)");
-  command
-      ->add_option("--dtype", arguments->dtype,
-                   "Compute in float64, float32, bfloat16 or float16 (or fp64, fp32, bf16, fp16)")
-      ->capture_default_str();
+  add_dtype_option(*command, arguments->dtype);
   command->add_flag("--stream-weights", arguments->stream_weights,
                     "For models larger than memory: read each layer from the files when it runs. The numbers are the "
                     "same");

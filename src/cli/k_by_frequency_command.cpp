@@ -74,12 +74,14 @@ std::pair<std::string, std::string> folder_and_arm(const std::string& text) {
   return {text.substr(0, colon), text.substr(colon + 1)};
 }
 
-OpenedRun open_placebo(const std::string& text, const OpenedRun& model, const data::LeaveOneOut& split) {
+OpenedRun open_placebo(const std::string& text, const OpenedRun& model, const data::LeaveOneOut& split,
+                       const InteractionArguments& data) {
   OpenedRun opened = open_filtered_run(folder_and_arm(text).first, "--placebo: ");
   CHECK(opened.run->backbone() == model.run->backbone(), "--placebo: {} has the backbone {}, and the model {}",
         opened.shown(), printable(opened.run->backbone(), 60), printable(model.run->backbone(), 60));
   CHECK(opened.run->split() == split.checksum(), "--placebo: {} was trained on other data, or on another split of it",
         opened.shown());
+  check_same_times(opened, split, data);
   return opened;
 }
 
@@ -130,7 +132,7 @@ std::vector<std::vector<Placebo>> placebos_of(const FrequencyArguments& argument
   for (auto text = arguments.placebos.begin(); text != arguments.placebos.end(); ++text) {
     CHECK(std::find(arguments.placebos.begin(), text, *text) == text, "--placebo: '{}' is given twice",
           printable(*text));
-    const OpenedRun placebo = *text == step_0 ? OpenedRun() : open_placebo(*text, opened, split);
+    const OpenedRun placebo = *text == step_0 ? OpenedRun() : open_placebo(*text, opened, split, arguments.data);
     for (std::size_t i = 0; i < arms.size(); ++i) {
       if (placebo.run == nullptr) {
         found[i].push_back({placebo, arms[i]});

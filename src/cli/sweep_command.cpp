@@ -207,11 +207,7 @@ void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action) {
       "share the chunks through the run folder. The run is byte for byte the run of one process with as many threads\n"
       "as each of them has.");
   auto arguments = std::make_shared<SweepArguments>();
-  command
-      ->add_option("model", arguments->model,
-                   "Checkpoint folder in Hugging Face layout, its name on the Hub if it is in the cache, GGUF file or "
-                   "a folder with one; or the folder of a recommender run")
-      ->required();
+  add_model_option(*command, arguments->model, "; or the folder of a recommender run");
   add_text_options(*command, arguments->text);
   command
       ->add_option("--out", arguments->out,
@@ -229,10 +225,7 @@ void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action) {
                     "Divide the text into equal parts, one for each chunk of a length, and place each chunk in the "
                     "middle of its part, instead of one after the other from the start of the text. With --nested this "
                     "places the longest chunks. More samples move every chunk, so they need another folder");
-  command
-      ->add_option("--dtype", arguments->dtype,
-                   "Compute in float64, float32, bfloat16 or float16 (or fp64, fp32, bf16, fp16)")
-      ->capture_default_str();
+  add_dtype_option(*command, arguments->dtype);
   command
       ->add_option("--statistics", arguments->statistics,
                    "all, or none: run the model alone, with fused attention, for timing")

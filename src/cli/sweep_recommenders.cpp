@@ -151,8 +151,9 @@ runfile::AttentionRun empty_run(const Swept& swept, const data::LeaveOneOut& spl
 /// @throws InvalidArgument  it holds another run, or a damaged one
 bool is_complete(const fs::path& out, const Json& request) {
   check_lies_in_no_arm(out);
-  if (const fs::path file = out / runfile::run_file_name; fs::exists(file)) runfile::prove_by_neighbour(file);
   if (!runfile::is_attention_run(out)) {
+    // A damaged file may not even show what it was.
+    if (const fs::path file = out / runfile::run_file_name; fs::exists(file)) runfile::prove_by_neighbour(file);
     check_holds_no_run(out);
     return false;
   }

@@ -16,6 +16,20 @@ sweep::TokenSourceOptions TextOptions::source() const {
   return {text, tokens, values[static_cast<std::size_t>(found - policies.begin())]};
 }
 
+void add_model_option(CLI::App& command, std::string& model, const std::string& also) {
+  command
+      .add_option("model", model,
+                  "Checkpoint folder in Hugging Face layout, its name on the Hub if it is in the cache, GGUF file or "
+                  "a folder with one" +
+                      also)
+      ->required();
+}
+
+void add_dtype_option(CLI::App& command, std::string& dtype) {
+  command.add_option("--dtype", dtype, "Compute in float64, float32, bfloat16 or float16 (or fp64, fp32, bf16, fp16)")
+      ->capture_default_str();
+}
+
 void add_text_options(CLI::App& command, TextOptions& options) {
   command.add_option("--text", options.text,
                      "File with UTF-8 text, plain or gzipped, or - for standard input; the checkpoint's tokenizer "

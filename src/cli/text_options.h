@@ -18,6 +18,10 @@ struct TextOptions {
   sweep::TokenSourceOptions source() const;
 };
 
+/// The checkpoint, which is required.
+/// @param also  what may be given besides: "; or .."
+void add_model_option(CLI::App& command, std::string& model, const std::string& also = "");
 void add_text_options(CLI::App& command, TextOptions& options);
+void add_dtype_option(CLI::App& command, std::string& dtype);
 
 }  // namespace gainlens::cli
