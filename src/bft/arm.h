@@ -80,7 +80,9 @@ struct Filter {
   bool gains_from_moments() const {
     return options.kriging == Kriging::scalar && needs_moments_alone(options.estimator);
   }
-  bool has_jacobian() const { return has_gain() && options.jacobian != JacobianForm::none; }
+  /// Whether each layer begins at the tau of its items, and no precision goes from layer to layer.
+  bool begins_anew() const { return has_gain() && options.predict == Predict::prior; }
+  bool has_jacobian() const { return has_gain() && !begins_anew() && options.jacobian != JacobianForm::none; }
   /// Whether evaluation takes the mean stretch of the training, and training that of its own pass.
   bool has_running_jacobian() const { return has_jacobian() && options.running_jacobian; }
   bool operator==(const Filter&) const = default;

@@ -30,7 +30,7 @@ std::vector<Knob<FilterOptions>> make_knobs() {
       choice_knob<Owner>("kriging", "precisions in the weights of attention", {"scalar", "per_dimension"},
                          GAINLENS_MEMBER(kriging))
           .absent_is("scalar"),
-      choice_knob<Owner>("predict", "how precision passes the MLP", {"jacobian", "discount", "decay"},
+      choice_knob<Owner>("predict", "how precision passes the MLP", {"jacobian", "discount", "decay", "prior"},
                          GAINLENS_MEMBER(predict))
           .absent_is("jacobian"),
       choice_knob<Owner>("jacobian", "of the MLP", {"low_rank", "exact", "none"}, GAINLENS_MEMBER(jacobian))
@@ -115,9 +115,13 @@ std::string why_idle(const FilterOptions& options, std::string_view key) {
                          options.estimator != Estimator::delta;
   if ((key == "prior_strength" || key == "prior_variance") && !has_prior) return is("estimator");
   if (key == "score_noise" && options.estimator != Estimator::delta_weight_free) return is("estimator");
+  const bool is_of_jacobian =
+      key == "jacobian" || key == "jacobian_rank" || key == "norm_jacobian" || key == "running_jacobian";
+  if (is_of_jacobian && options.predict == Predict::prior) return is("predict");
   if (key == "jacobian_rank" && options.jacobian != JacobianForm::low_rank) return is("jacobian");
   if (key == "running_jacobian" && options.jacobian == JacobianForm::none) return is("jacobian");
-  if (key == "discount" && options.predict == Predict::jacobian) return is("predict");
+  if (key == "discount" && options.predict != Predict::discount && options.predict != Predict::decay)
+    return is("predict");
   if ((key == "most_process_noise" || key == "process_noise_start") && options.predict != Predict::jacobian)
     return is("predict");
   if (key == "process_noise_start" && options.most_process_noise == 0) return is("most_process_noise");

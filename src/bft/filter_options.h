@@ -21,6 +21,7 @@ enum class Predict {
   jacobian,  ///< lambda'' = 1 / ((1 + J)^2 / lambda' + Q): eq. (9) [eq:process-noise]
   discount,  ///< lambda'' = gamma lambda' / (1 + J)^2, gamma given
   decay,     ///< likewise, gamma learned for each layer
+  prior,     ///< it does not: each layer begins again at the tau of its item, with a tau_range of its own
 };
 
 enum class JacobianForm {

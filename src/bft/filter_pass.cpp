@@ -12,9 +12,13 @@
 
 namespace gainlens::bft {
 
-FilterState first_state(const Filter& filter, const at::Tensor& initial, double strength, std::int64_t width) {
+FilterState first_state(const Filter& filter, const PriorPrecision& prior, const at::Tensor& range, double strength,
+                        std::int64_t width) {
   FilterState state{.strength = strength};
-  if (!initial.defined() || strength == 0) return state;
+  const bool exists = prior.base.defined() || prior.rest.defined();
+  if (!exists || strength == 0) return state;
+  const at::Tensor initial = initial_precision(filter.options, prior, range);
+  if (filter.begins_anew()) state.prior = prior;
   if (filter.has_gain()) {
     state.precision = initial.unsqueeze(1).expand({-1, width});
   } else {
@@ -113,6 +117,11 @@ at::Tensor FilterPass::scaled(const at::Tensor& estimate, const at::Tensor& inpu
 }
 
 void FilterPass::predict(const at::Tensor& jacobian) {
+  if (filter_.begins_anew()) {
+    const at::Tensor tau = initial_precision(filter_.options, state_.prior, weights_.range);
+    state_.precision = tau.unsqueeze(1).expand_as(state_.precision);
+    return;
+  }
   const bool shown = sites_.wants(stretch_site);
   at::Tensor stretch, sum, predicted;
   if (jacobian.defined()) {

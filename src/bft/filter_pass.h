@@ -46,6 +46,7 @@ class FilterSites {
 /// What goes from layer to layer.
 struct FilterState {
   at::Tensor precision = {};  ///< [row, width] lambda, float32 or wider; undefined: no precision follows the stream
+  PriorPrecision prior = {};  ///< of each row, for layers that begin anew; else undefined
   at::Tensor key_bias = {};   ///< [row] of arms whose precision does not move; else undefined
   double strength = 1;        ///< share of the filter that is in force
   FilterMode mode = FilterMode::act;
@@ -58,9 +59,11 @@ struct FilterState {
 };
 
 /// The state before the first layer.
-/// @param initial  tau of each row [row]; undefined for arms without precisions
+/// @param prior    of each row; its parts are undefined for arms without precisions
+/// @param range    [1] tau_range of the first layer; undefined for kinds of tau that have none
 /// @param strength the share of the filter that is in force; at 0 the model is the plain one
-FilterState first_state(const Filter& filter, const at::Tensor& initial, double strength, std::int64_t width);
+FilterState first_state(const Filter& filter, const PriorPrecision& prior, const at::Tensor& range, double strength,
+                        std::int64_t width);
 
 /// What the scores of attention get besides q k.
 struct ScoreBiases {

@@ -12,6 +12,10 @@ double logit(double share) {
   return std::log(share / (1 - share));
 }
 
+WeightRole role_of_range(const FilterOptions& options) {
+  return options.initial_precision == InitialPrecision::content ? WeightRole::precision : WeightRole::constant;
+}
+
 }  // namespace
 
 std::vector<FilterSlot> filter_slots(const Filter& filter, std::int64_t width, std::int64_t heads, bool predicts) {
@@ -23,6 +27,9 @@ std::vector<FilterSlot> filter_slots(const Filter& filter, std::int64_t width, s
   }
   if (moves && options.predict == Predict::decay)
     slots.push_back({"decay", {1}, WeightRole::precision, logit(options.discount)});
+  const bool has_range =
+      options.initial_precision == InitialPrecision::content || options.initial_precision == InitialPrecision::count;
+  if (predicts && filter.begins_anew() && has_range) slots.push_back({"range", {1}, role_of_range(options), 1});
   if (filter.has_recency_decay()) {
     const std::int64_t rates = options.decay_owner == DecayOwner::head ? heads : 1;
     slots.push_back({"recency", {rates}, WeightRole::precision, logit(options.initial_decay)});
@@ -45,7 +52,7 @@ std::vector<FilterSlot> initial_precision_slots(const Filter& filter, std::int64
   const bool content = kind == InitialPrecision::content;
   const WeightRole learned = WeightRole::precision, constant = WeightRole::constant;
   if (content || kind == InitialPrecision::count) {
-    slots.push_back({"precision.range", {1}, content ? learned : constant, 1});
+    slots.push_back({"precision.range", {1}, role_of_range(filter.options), 1});
     if (counted) slots.push_back({"precision.base", {ids}, constant, 0});
   }
   if (content) {

@@ -53,8 +53,10 @@ at::Tensor predicted_precision(const at::Tensor& posterior, const at::Tensor& st
       const at::Tensor kept = posterior * at::sigmoid(parameter);
       return bounded(stretched ? kept / stretch : kept, options);
     }
+    case Predict::prior:
+      break;  // the next layer does not read the posterior: FilterPass::predict()
   }
-  ASSERT(false, "predict: not a member of Predict");
+  ASSERT(false, "predict: not a way from layer to layer");
   return {};
 }
 

@@ -1,5 +1,7 @@
 #include "bft/filter_weights.h"
 
+#include "core/check.h"
+
 #include <ATen/ATen.h>
 
 #include <utility>
@@ -12,6 +14,7 @@ at::Tensor in_filter_type(const at::Tensor& x) {
 std::map<std::string_view, at::Tensor*> tensors_by_name(FilterWeights& weights) {
   return {{"process_noise", &weights.process_noise},
           {"decay", &weights.decay},
+          {"range", &weights.range},
           {"recency", &weights.recency},
           {"stretch", &weights.stretch},
           {"gain", &weights.gain},
@@ -32,9 +35,8 @@ std::map<std::string_view, at::Tensor*> tensors_by_name(InitialPrecisionWeights&
           {"precision.strength", &weights.strength}};
 }
 
-at::Tensor initial_precision(const FilterOptions& options, const InitialPrecisionWeights& weights,
-                             const at::Tensor& ids, const at::Tensor& embedding) {
-  at::Tensor found;
+PriorPrecision prior_precision(const FilterOptions& options, const InitialPrecisionWeights& weights,
+                               const at::Tensor& ids, const at::Tensor& embedding) {
   switch (options.initial_precision) {
     case InitialPrecision::content: {
       const PrecisionNetwork network{
@@ -43,18 +45,24 @@ at::Tensor initial_precision(const FilterOptions& options, const InitialPrecisio
       const at::Tensor rows = in_filter_type(embedding);
       const at::Tensor base = weights.base.defined() ? weights.base.index_select(0, ids)
                                                      : at::ones({rows.size(0)}, rows.options().requires_grad(false));
-      found = content_precision(network, rows, base, in_filter_type(weights.range));
-      break;
+      return {.base = base, .rest = content_precision(network, rows)};
     }
     case InitialPrecision::table:
-      found = table_precision(in_filter_type(weights.table).index_select(0, ids));
-      break;
+      return {.rest = table_precision(in_filter_type(weights.table).index_select(0, ids))};
     case InitialPrecision::count:
-      found = weights.range * weights.base.index_select(0, ids);
-      break;
+      return {.base = weights.base.index_select(0, ids)};
     case InitialPrecision::em:
-      found = weights.items.index_select(0, ids);
-      break;
+      return {.rest = weights.items.index_select(0, ids)};
+  }
+  ASSERT(false, "filter: not a member of InitialPrecision");
+  return {};
+}
+
+at::Tensor initial_precision(const FilterOptions& options, const PriorPrecision& prior, const at::Tensor& range) {
+  at::Tensor found = prior.rest;
+  if (prior.base.defined()) {
+    const at::Tensor of_base = in_filter_type(range) * prior.base;
+    found = prior.rest.defined() ? of_base + prior.rest : of_base;
   }
   return found.clamp(options.least_precision, options.most_precision);
 }

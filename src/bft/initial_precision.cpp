@@ -40,10 +40,9 @@ std::vector<float> popularity_ranks(std::span<const std::int64_t> counts) {
   return ranks;
 }
 
-at::Tensor content_precision(const PrecisionNetwork& network, const at::Tensor& embedding, const at::Tensor& base,
-                             const at::Tensor& range) {
+at::Tensor content_precision(const PrecisionNetwork& network, const at::Tensor& embedding) {
   const at::Tensor hidden = at::gelu(at::linear(embedding, network.hidden, network.hidden_bias));
-  return range * base + at::softplus(at::linear(hidden, network.output, network.output_bias)).squeeze(1);
+  return at::softplus(at::linear(hidden, network.output, network.output_bias)).squeeze(1);
 }
 
 at::Tensor table_precision(const at::Tensor& p) {

@@ -20,13 +20,10 @@ struct PrecisionNetwork {
   at::Tensor output, output_bias;  ///< [1, 16], [1]; zeros at the start, so that softplus gives ln 2
 };
 
-/// tau = tau_range tau_base + softplus(network(embedding)), of each row. Source: eq. (11) [eq:tau-content].
+/// What `content` adds to tau_range tau_base: softplus(network(embedding)). Source: eq. (11) [eq:tau-content].
 /// @param embedding  [row, width]
-/// @param base       [row] tau_base
-/// @param range      [1] tau_range
 /// @returns [row]
-at::Tensor content_precision(const PrecisionNetwork& network, const at::Tensor& embedding, const at::Tensor& base,
-                             const at::Tensor& range);
+at::Tensor content_precision(const PrecisionNetwork& network, const at::Tensor& embedding);
 
 /// tau = 1 + softplus(p). Source: eq. (10) [eq:tau-init].
 at::Tensor table_precision(const at::Tensor& p);

@@ -39,6 +39,13 @@ at::Tensor jacobian(const bft::Filter& filter, const MlpPart& part, const at::Te
   return bft::jacobian_with_norm(part.up.weight, part.down.weight, slopes, normalised, deviation, part.own_norm.weight);
 }
 
+/// @param items  int64 [position], ids from 1
+bft::PriorPrecision prior_precision(const bft::Filter& filter, const InputPart& part, const at::Tensor& items) {
+  const bool content = filter.options.initial_precision == bft::InitialPrecision::content;
+  return bft::prior_precision(filter.options, part.precision, items,
+                              content ? kernels::selected_rows(part.item_embedding, items) : at::Tensor());
+}
+
 }  // namespace
 
 at::Tensor linear(const at::Tensor& input, const LinearWeights& weights) {
@@ -51,12 +58,6 @@ at::Tensor normed(const at::Tensor& x, const NormWeights& weights, double epsilo
   if (!pass.shows(site)) return models::norm(x, models::Norm::layer, epsilon, weights.weight, 0, weights.bias);
   return models::norm_with_site(x, models::Norm::layer, epsilon, weights.weight, 0, weights.bias,
                                 pass.hooks.replaces(site), [&](const at::Tensor& seen) { return pass.at(site, seen); });
-}
-
-at::Tensor initial_precision(const bft::Filter& filter, const InputPart& part, const at::Tensor& items) {
-  const bool content = filter.options.initial_precision == bft::InitialPrecision::content;
-  return bft::initial_precision(filter.options, part.precision, items,
-                                content ? kernels::selected_rows(part.item_embedding, items) : at::Tensor());
 }
 
 LayerStream first_stream(const bft::Filter& filter, const InputPart& part, const at::Tensor& items,
@@ -76,9 +77,9 @@ LayerStream first_stream(const bft::Filter& filter, const InputPart& part, const
   const double share = strength.defined() ? strength.item<double>() : 1;
   if (share == 0) bft::refuse_idle_interventions(filter, pass.hooks, layers);
   const bool acts = filter.has_initial_precision() && share > 0;
-  const at::Tensor precision = acts ? initial_precision(filter, part, items) : at::Tensor();
+  const bft::PriorPrecision prior = acts ? prior_precision(filter, part, items) : bft::PriorPrecision();
   LayerStream stream{pass.dropped(hidden, 0, embedding_place),
-                     bft::first_state(filter, precision, share, hidden.size(1)), is_item};
+                     bft::first_state(filter, prior, part.precision.range, share, hidden.size(1)), is_item};
   stream.filter.fused = true;
   stream.filter.stretch_sums = pass.stretch_sums;
   return stream;

@@ -40,9 +40,6 @@ struct InputPart {
   const bft::InitialPrecisionWeights& precision;
   bool zero_padding = false;  ///< rows of padding are set to 0
 };
-/// lambda of items before the first layer, [position].
-/// @param items  int64 [position], ids from 1
-at::Tensor initial_precision(const bft::Filter& filter, const InputPart& part, const at::Tensor& items);
 /// @param layers  number of layers of the model
 LayerStream first_stream(const bft::Filter& filter, const InputPart& part, const at::Tensor& items,
                          const at::Tensor& places, std::int64_t layers, const PackedPass& pass);

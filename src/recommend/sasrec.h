@@ -34,10 +34,6 @@ class SasRec final : public PackedBackbone {
   /// @throws InternalError  weights that do not fit the configuration
   SasRec(const SasRecConfig& config, SasRecWeights weights);
 
-  /// lambda before the first layer of items, within the bounds of the options. Only arms with `precision_bias`.
-  /// @param items  int64 [position], ids from 1
-  /// @returns [position]
-  at::Tensor initial_precision(const at::Tensor& items) const;
   /// Embeddings of the items 1 to `items`, [items, width]: the output head. Row i belongs to item i + 1.
   at::Tensor head() const override;
   at::Tensor head_bias() const override { return weights_.head_bias; }

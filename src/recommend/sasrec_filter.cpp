@@ -12,10 +12,6 @@
 
 namespace gainlens::recommend {
 
-at::Tensor SasRec::initial_precision(const at::Tensor& items) const {
-  return recommend::initial_precision(filter_, input_part(), items);
-}
-
 hooks::Qkv SasRec::batched(const hooks::Qkv& heads, const Pass& pass) const {
   const auto of_batch = [&](const at::Tensor& x) {
     return x.view({pass.batch, pass.positions, config_.heads, config_.head_dim()}).transpose(1, 2);

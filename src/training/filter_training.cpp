@@ -131,37 +131,62 @@ void FilterTraining::start_in_force(const FilterPasses& passes) {
   start_initial_precision(passes);
 }
 
+std::vector<at::Tensor> FilterTraining::ranges() const {
+  std::vector<at::Tensor> found{precision_.range};
+  for (std::size_t layer = 0; layer + 1 < layers_.size(); ++layer)
+    if (layers_[layer]->range.defined()) found.push_back(layers_[layer]->range);
+  return found;
+}
+
+std::vector<double> FilterTraining::median_observations(std::size_t layers, const FilterPasses& passes) {
+  const double share = this->share();
+  precision_.strength.fill_(1);
+  hooks::Hooks hooks;
+  refuse_nan(hooks);
+  std::vector<std::vector<at::Tensor>> observed(layers);
+  for (std::size_t layer = 0; layer < layers; ++layer) {
+    hooks.observe(
+        hooks::block_site(static_cast<std::int64_t>(layer), bft::observation_site),
+        [&, layer](const hooks::Site&, const at::Tensor& seen) { observed[layer].push_back(seen.flatten().clone()); });
+  }
+  passes.batch(hooks);
+  precision_.strength.fill_(share);
+  std::vector<double> medians;
+  for (const std::vector<at::Tensor>& of_layer : observed) medians.push_back(median_of(at::cat(of_layer)));
+  return medians;
+}
+
 void FilterTraining::start_initial_precision(const FilterPasses& passes) {
   started_from_ = 2.0 * static_cast<double>(host_.head_dim());
   if (!precision_.range.defined() && !precision_.items.defined()) return;
   const double given = options().initial_range;
+  const std::vector<at::Tensor> ranges = this->ranges();
+  const auto fill = [&](std::size_t layer, double range) {
+    if (ranges[layer].defined()) ranges[layer].fill_(range);
+  };
   if (given > 0 && !precision_.items.defined()) {
-    precision_.range.fill_(given);
+    for (std::size_t layer = 0; layer < ranges.size(); ++layer) fill(layer, given);
     return;
   }
+  std::vector<double> observations(ranges.size(), started_from_);
   if (options().initial_gain_of_data && host_.armed_filter().has_gain()) {
     // All ids alike, so that precisions do not move the weights.
-    if (precision_.range.defined()) precision_.range.zero_();
-    const double share = this->share();
-    precision_.strength.fill_(1);
-    hooks::Hooks hooks;
-    refuse_nan(hooks);
-    std::vector<at::Tensor> observed;
-    hooks.observe(hooks::block_site(0, bft::observation_site),
-                  [&](const hooks::Site&, const at::Tensor& seen) { observed.push_back(seen.flatten().clone()); });
-    passes.batch(hooks);
-    started_from_ = median_of(at::cat(observed));
-    precision_.strength.fill_(share);
+    for (std::size_t layer = 0; layer < ranges.size(); ++layer) fill(layer, 0);
+    observations = median_observations(ranges.size(), passes);
   }
+  started_from_ = observations[0];
   // The network of `content` adds softplus(0) to what the range gives.
   const double rest = options().initial_precision == bft::InitialPrecision::count ? 0 : std::numbers::ln2;
   const double median_base = bases_.defined() ? median_of(bases_.slice(0, 1, bases_.size(0) - tokens_)) : 1;
-  const double following =
-      bft::initial_range(started_from_, options().initial_gain, median_base, rest, options().least_precision);
-  const double range = given > 0 ? given : following;
-  if (precision_.range.defined()) precision_.range.fill_(range);
-  if (precision_.items.defined())
+  const auto following = [&](std::size_t layer) {
+    return bft::initial_range(observations[layer], options().initial_gain, median_base, rest,
+                              options().least_precision);
+  };
+  for (std::size_t layer = 0; layer < ranges.size(); ++layer) fill(layer, following(layer));
+  if (precision_.items.defined()) {
+    const double range = given > 0 ? given : following(0);
     precision_.items.copy_((range * bases_ + rest).clamp(options().least_precision, options().most_precision));
+  }
 }
 
 void FilterTraining::estimate_items(const FilterPasses& passes) {

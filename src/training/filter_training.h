@@ -106,6 +106,10 @@ class FilterTraining {
   double share() const { return precision_.strength.item<double>(); }
   void observe_evaluation();
   void start_initial_precision(const FilterPasses& passes);
+  /// tau_range of the first layer (undefined for kinds of tau that have none), and of each that begins anew.
+  std::vector<at::Tensor> ranges() const;
+  /// Medians of lambda_obs in a batch, of the first layers.
+  std::vector<double> median_observations(std::size_t layers, const FilterPasses& passes);
   void estimate_items(const FilterPasses& passes);  // em
   void restore_points(const Json& points);
 

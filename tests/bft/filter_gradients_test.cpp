@@ -2,6 +2,7 @@
 // docs/bft-measurements.md.
 #include "bft/feedforward_jacobian.h"
 #include "bft/filter_step.h"
+#include "bft/filter_weights.h"
 #include "bft/initial_precision.h"
 #include "bft/packed_observation.h"
 #include "support/central_differences.h"
@@ -149,8 +150,8 @@ std::vector<Part> precision_parts() {
             {"x", numbers.normal({rows, width})},
             {"range", numbers.positive({1})}},
            [base](const Inputs& in) {
-             return content_precision({in[0].second, in[1].second, in[2].second, in[3].second}, in[4].second, base,
-                                      in[5].second);
+             const PrecisionNetwork network{in[0].second, in[1].second, in[2].second, in[3].second};
+             return initial_precision(wide(), {base, content_precision(network, in[4].second)}, in[5].second);
            }},
           {"tau of table", {{"p", numbers.normal({rows})}}, [](const Inputs& in) {
              return table_precision(in[0].second);

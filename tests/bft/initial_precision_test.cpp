@@ -1,5 +1,6 @@
 #include "bft/initial_precision.h"
 
+#include "bft/filter_weights.h"
 #include "support/refusal.h"
 
 #include <ATen/ATen.h>
@@ -27,7 +28,10 @@ TEST(PopularityRanks, AreThePlacesOfTheCounts) {
 
 TEST(InitialPrecision, OfContentBeginsWithTheRanksAndLnTwo) {
   const PrecisionNetwork network{at::randn({16, 3}), at::zeros({16}), at::zeros({1, 16}), at::zeros({1})};
-  const at::Tensor found = content_precision(network, at::randn({2, 3}), at::tensor({0.0F, 0.5F}), at::tensor({8.0F}));
+  const InitialPrecisionWeights weights{
+      .network = network, .range = at::tensor({8.0F}), .base = at::tensor({0.5F, 0.0F})};
+  const PriorPrecision prior = prior_precision({}, weights, at::tensor({1, 0}), at::randn({2, 3}));
+  const at::Tensor found = initial_precision({}, prior, weights.range);
   EXPECT_NEAR(found[0].item<double>(), std::log(2.0), 1e-6);
   EXPECT_NEAR(found[1].item<double>(), 4 + std::log(2.0), 1e-6);
   EXPECT_NEAR(table_precision(at::zeros({1})).item<double>(), 1 + std::log(2.0), 1e-6);

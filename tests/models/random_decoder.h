@@ -187,6 +187,10 @@ inline std::vector<NamedConfig> every_option() {
     c.gated_mlp = false;
     c.activation = models::Activation::gelu_tanh;
   });
+  add("filter_that_begins_anew", [](models::DecoderConfig& c) {
+    c.filter = filter_for_tests();
+    c.filter->predict = bft::Predict::prior;
+  });
   add("filter_of_running_means", [](models::DecoderConfig& c) {
     c.filter = filter_for_tests();
     c.filter->running_jacobian = true;

@@ -1,5 +1,6 @@
 // Readings of the paper that are options: each changes what it names, and the trained model shows it.
 
+#include "bft/filter_pass.h"
 #include "hooks/hooks.h"
 #include "recommend/full_ranking.h"
 #include "recommend/packed_sequences.h"
@@ -86,6 +87,39 @@ TEST(Readings, AnInitialRangeIsTakenAsItIs) {
   trained(request, split);
   const auto model = open_recommender(request.out / "bft" / "seed-3").model;
   EXPECT_EQ(model->filter()->initial_precision_weights().range.item<double>(), 3);
+}
+
+TEST(Readings, EachLayerCanBeginAnewWithATauRangeOfItsOwn) {
+  const TemporaryFolder folder;
+  const data::LeaveOneOut split = ring_of(60, 23);
+  RecommendRequest request = one_seed_in(folder.path() / "run");
+  request.arms = {"bft"};
+  request.settings = small_with({{"epochs", 2}, {"initial_precision", "count"}, {"predict", "prior"}});
+  trained(request, split);
+  const auto model = open_recommender(request.out / "bft" / "seed-3").model;
+  const bft::InitialPrecisionWeights& first = model->filter()->initial_precision_weights();
+  const std::vector<bft::FilterWeights*> layers = model->filter()->layer_filter_weights();
+  ASSERT_GE(layers.size(), 2u);
+  const at::Tensor range = layers[0]->range;  // of the layer after it
+  EXPECT_NE(range.item<double>(), first.range.item<double>());
+  EXPECT_FALSE(layers[0]->process_noise.defined() || layers[0]->stretch.defined());
+
+  const PackedSequences packed = pack_training(split, std::vector<std::int64_t>{0, 1, 2}, model->view());
+  const at::Tensor tau = (range * first.base.index_select(0, packed.items)).clamp(1e-3, 100).unsqueeze(1);
+  const auto second_precision = [&](bool replaces) {
+    at::Tensor found;
+    hooks::Hooks hooks;
+    hooks.observe(hooks::block_site(1, bft::precision_site),
+                  [&](const hooks::Site&, const at::Tensor& seen) { found = seen.clone(); });
+    if (replaces)
+      hooks.replace(hooks::Glob(hooks::block_site(0, bft::observation_site).name),
+                    [](const hooks::Site&, const at::Tensor& seen) { return seen * 3; });
+    model->run(packed, {}, hooks);
+    return found;
+  };
+  const at::Tensor found = second_precision(false);
+  EXPECT_TRUE(at::equal(found, tau.expand_as(found)));
+  EXPECT_TRUE(at::equal(second_precision(true), found));
 }
 
 TEST(Readings, AWarmUpOfEpochsLetsTheFilterActAfterThem) {

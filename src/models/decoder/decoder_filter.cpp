@@ -105,10 +105,10 @@ void Decoder::begin_filter(Pass& pass, const at::Tensor& ids, const at::Tensor& 
   const at::Tensor& strength = weights_.precision.strength;
   const double share = strength.defined() ? strength.item<double>() : 1;
   if (share == 0) bft::refuse_idle_interventions(filter_, pass.hooks, config_.layers);
-  at::Tensor initial;
+  bft::PriorPrecision prior;
   if (filter_.has_initial_precision() && share > 0)
-    initial = bft::initial_precision(filter_.options, weights_.precision, ids.flatten(), as_rows(embedded));
-  pass.filter = bft::first_state(filter_, initial, share, config_.width);
+    prior = bft::prior_precision(filter_.options, weights_.precision, ids.flatten(), as_rows(embedded));
+  pass.filter = bft::first_state(filter_, prior, weights_.precision.range, share, config_.width);
   pass.filter.mode = followed_.empty() ? bft::FilterMode::act : bft::FilterMode::follow;
   // In training alone: the bits of the fused steps are not those of the separate ones.
   pass.filter.fused = pass.request.options.training;
