@@ -87,8 +87,8 @@ class Finder {
     if (!found.empty()) return found.front();
     CHECK(names_.size() == 2,  // those of users and items
           "{}: no {} has a known name for times, such as timestamp; name it with --time-column, or give --time-column "
-          "{} if the order of the lines is the order in time; {}",
-          where_, kind_.one, no_times, list());
+          "{} if the order of the {} is the order in time; {}",
+          where_, kind_.one, no_times, kind_.records, list());
     return std::nullopt;
   }
 
@@ -116,7 +116,7 @@ class Finder {
   std::string without_header() const {
     const bool number = std::any_of(names_.begin(), names_.end(),
                                     [](const std::string& name) { return finite_number(name).has_value(); });
-    return number && kind_.one == of_table.one ? "; if the first line is no header, give --no-header" : "";
+    return number && kind_.may_lack_header ? "; if the first line is no header, give --no-header" : "";
   }
 
   const std::vector<std::string>& names_;

@@ -5,6 +5,7 @@
 #include "core/sha256.h"
 #include "data/delimited.h"
 #include "data/item_names.h"
+#include "data/parquet_interactions.h"
 #include "data/raw_interactions.h"
 #include "data/repeats.h"
 #include "data/temporal_cut.h"
@@ -117,6 +118,15 @@ std::int64_t count_tied(const std::vector<Event>& events) {
   return tied;
 }
 
+RawInteractions read_raw(const std::filesystem::path& path, const std::string& where, const ColumnOptions& columns) {
+  if (is_parquet(path)) return read_parquet_interactions(path, columns);
+  const std::string content = formats::read_plain_or_gzip(path, largest_data_set);
+  CHECK(content.empty() || path.extension() != ".parquet",
+        "{}: does not begin as a Parquet file does, with PAR1; give it anew, or rename it if it is of another format",
+        where);
+  return parse_interactions(content, {where, delimiter_of_file(path.filename().string())}, columns);
+}
+
 Interactions arrange(const RawInteractions& raw, const PlacesOfUsers& places, const Kept& kept, const TiePolicy& ties) {
   Interactions result;
   result.format = raw.format;
@@ -165,8 +175,14 @@ std::string_view format_name(InteractionFormat format) {
       return "json";
     case InteractionFormat::table:
       return "table";
+    case InteractionFormat::parquet:
+      return "parquet";
   }
   ASSERT(false, "unknown format");
+}
+
+std::string_view unit_of(InteractionFormat format) {
+  return format == InteractionFormat::parquet ? "row" : "line";
 }
 
 double Interactions::density() const {
@@ -191,8 +207,7 @@ Interactions read_interactions(const std::filesystem::path& path, const Interact
   CHECK(options.min_user_interactions >= 0, "min_user_interactions: {}; must be at least 0",
         options.min_user_interactions);
   const std::string where = printable(path.string());
-  const RawInteractions raw = parse_interactions(formats::read_plain_or_gzip(path, largest_data_set),
-                                                 {where, delimiter_of_file(path.filename().string())}, options.columns);
+  const RawInteractions raw = read_raw(path, where, options.columns);
   PlacesOfUsers places = places_of_users(raw);
   const std::int64_t repeated = settle_repeats(raw, options.duplicates, where, places);
   const TemporalCut cut = cut_by_time(raw, options, where, places);

@@ -29,8 +29,8 @@ struct TiePolicy {
 /// @throws InvalidArgument  neither "file", "item" nor "random:SEED" (nearest match named)
 TiePolicy parse_tie_policy(std::string_view text);
 
-/// The file formats that read_interactions() knows. Each may be gzipped. Names of users and items may be any text
-/// without control characters, unless it says otherwise.
+/// The file formats that read_interactions() knows. Each but Parquet may be gzipped. Names of users and items may be
+/// any text without control characters, unless it says otherwise.
 enum class InteractionFormat {
   recbole,    ///< RecBole atomic file: a header `user_id:token item_id:token timestamp:float` in any order, with other
               ///< columns or none, split by tabs. Without a timestamp the order of the file is the order in time
@@ -40,9 +40,11 @@ enum class InteractionFormat {
   amazon,     ///< a JSON object on each line: reviewerID, asin, unixReviewTime; other keys are not read
   json,       ///< a JSON object on each line, with other keys, which ColumnOptions name
   table,      ///< CSV or TSV (RFC 4180) with a header; ColumnOptions name the columns
+  parquet,    ///< Apache Parquet; ColumnOptions name the columns. Needs a build with Arrow (parquet_interactions.h)
 };
 
 std::string_view format_name(InteractionFormat format);  ///< "recbole", "sequences", "movielens" and so on
+std::string_view unit_of(InteractionFormat format);      ///< what an interaction stands in: "line", or "row" in Parquet
 
 /// The name of a time column that is none.
 inline constexpr const char* no_times = "none";
@@ -90,12 +92,12 @@ struct InteractionOptions {
   SplitPolicy split = {};  ///< a temporal one cuts the histories (cut_by_time())
 };
 
-/// Which columns of a table, or keys of JSON lines, were read.
+/// Which columns of a table or of Parquet, or keys of JSON lines, were read.
 struct ReadColumns {
   std::string user, item;           ///< names as in the file, which is not trusted
   std::optional<std::string> time;  ///< nothing: the file has no times
   std::optional<char> delimiter;    ///< of a table
-  bool dates = false;               ///< the times are dates of ISO 8601, and not numbers
+  bool dates = false;  ///< the times are dates of ISO 8601 (in Parquet also dates and timestamps), and not numbers
 };
 
 /// Interactions of one user, one after another.
@@ -135,8 +137,8 @@ struct Interactions {
   History history(std::int64_t user) const;  ///< all interactions of a user
 };
 
-/// Reads a data set. The format is found from the first line, and for tables from the extension (delimiter_of_file) or
-/// ColumnOptions::delimiter. Items are numbered in the order of their names: as
+/// Reads a data set. The format is found from the first line or Parquet's first bytes, and for tables from the
+/// extension (delimiter_of_file) or ColumnOptions::delimiter. Items are numbered in the order of their names: as
 /// numbers if all of them are whole numbers below 2^31 without zeros in front, else byte by byte. So ids do not depend
 /// on the order of the lines. Line ends may be LF or CRLF. Blank lines are ignored at the end alone: between others
 /// they are malformed, because a record may have been lost there. Duplicates are removed first. Items and users are
@@ -146,7 +148,7 @@ struct Interactions {
 ///     malformed lines (number and text of the first, count of the others), also with a time that is not a finite
 ///     number below 2^53; as find_columns(); columns or a delimiter for a format that has none; the same user, item and
 ///     time twice (if the file has times, and duplicates are kept); a user twice (sequences); more than 2^31 - 2 users
-///     or items; no user is left; negative counts in the options
+///     or items; no user is left; negative counts in the options; as read_parquet_interactions()
 Interactions read_interactions(const std::filesystem::path& path, const InteractionOptions& options = {});
 
 }  // namespace gainlens::data

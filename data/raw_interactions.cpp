@@ -214,28 +214,11 @@ std::unique_ptr<LineParser> make_parser(const DataLine& first, const NamedFile& 
     case InteractionFormat::json:
       return std::make_unique<JsonParser>(result, first, options, file.where);
     case InteractionFormat::table:
+    case InteractionFormat::parquet:
       break;
   }
   ASSERT(false, "unknown format");
 }
-
-/// Remembers the first line that is malformed, and counts the others.
-class Faults {
- public:
-  void add(const DataLine& line, std::string reason) {
-    if (count_++ == 0) first_ = fmt::format("line {} {}: '{}'", line.number, reason, printable(line.text, shown_bytes));
-  }
-  void raise(std::string_view where, std::string_view allowed) const {
-    CHECK(count_ == 0, "{}: {}{}; {}", where, first_, others(), allowed);
-  }
-
- private:
-  std::string others() const {
-    return count_ < 2 ? "" : fmt::format(" ({} malformed)", counted_are(count_ - 1, "other line"));
-  }
-  std::int64_t count_ = 0;
-  std::string first_;
-};
 
 /// Names stand in one line of the split's checksum and in messages.
 std::string name_fault(std::string_view name, std::string_view what) {
@@ -257,22 +240,35 @@ std::uint32_t Names::number(std::string_view name) {
   return number;
 }
 
-std::string LineParser::add(std::string_view user, std::string_view item, double time, std::int64_t line) {
+std::string RawInteractions::add(std::string_view user, std::string_view item, double time, std::int64_t line) {
   std::string fault = name_fault(user, "user");
   if (fault.empty()) fault = name_fault(item, "item");
-  if (fault.empty())
-    result_.interactions.push_back({result_.users.number(user), result_.items.number(item), time, line});
+  if (fault.empty()) interactions.push_back({users.number(user), items.number(item), time, line});
   return fault;
+}
+
+void RawInteractions::check_counts(std::string_view where, std::int64_t line) const {
+  CHECK(users.size() <= most_names && items.size() <= most_names,
+        "{}: more than {} users or items up to {} {}; give a smaller data set", where, most_names, unit(), line);
+}
+
+void Faults::add(std::int64_t line, std::string_view reason, std::string_view text) {
+  if (count_++ > 0) return;
+  first_ = fmt::format("{} {} {}", unit_, line, reason);
+  if (unit_ == "line") first_ += fmt::format(": '{}'", printable(text, shown_bytes));
+}
+
+void Faults::raise(std::string_view where, std::string_view allowed) const {
+  const std::string others =
+      count_ < 2 ? "" : fmt::format(" ({} malformed)", counted_are(count_ - 1, fmt::format("other {}", unit_)));
+  CHECK(count_ == 0, "{}: {}{}; {}", where, first_, others, allowed);
 }
 
 RawInteractions parse_interactions(std::string_view content, const NamedFile& file, const ColumnOptions& options) {
   const std::string_view where = file.where;
   CHECK(!content.starts_with("\xFF\xFE") && !content.starts_with("\xFE\xFF"),
         "{}: UTF-16; convert it, for example with iconv -t UTF-8", where);
-  CHECK(!content.starts_with("PAR1"),
-        "{}: a Parquet file, which is not read; convert it to CSV, for example with Python: "
-        "pandas.read_parquet('FILE').to_csv('FILE.csv', index=False)",
-        where);
+  CHECK(!content.starts_with("PAR1"), "{}: a Parquet file within gzip; unpack it with gunzip", where);
   const auto first = DataLines(content).next();
   CHECK(first, "{}: empty; give a data set", where);
   RawInteractions result;
@@ -285,12 +281,11 @@ RawInteractions parse_interactions(std::string_view content, const NamedFile& fi
   const bool header = delimiter ? options.header : result.format == InteractionFormat::recbole;
   if (header) line = lines.next();
   CHECK(line, "{}: no interactions, only a header; give a data set", where);
-  Faults faults;
+  Faults faults(result.unit());
   for (; line; line = lines.next()) {
-    std::string fault = parser->read(*line);
-    if (!fault.empty()) faults.add(*line, std::move(fault));
-    CHECK(result.users.size() <= most_names && result.items.size() <= most_names,
-          "{}: more than {} users or items up to line {}; give a smaller data set", where, most_names, line->number);
+    const std::string fault = parser->read(*line);
+    if (!fault.empty()) faults.add(line->number, fault, line->text);
+    result.check_counts(where, line->number);
   }
   faults.raise(where, parser->allowed());
   return result;

@@ -43,12 +43,37 @@ struct RawInteractions {
   std::optional<ReadColumns> columns;  ///< of tables and JSON lines with other keys
   Names users, items;
   std::vector<RawInteraction> interactions;  ///< in the order of the file
+
+  /// Adds one interaction after a check of its names.
+  /// @returns  what is wrong with them, as the end of "line 7 ..."; empty if nothing is wrong
+  std::string add(std::string_view user, std::string_view item, double time, std::int64_t line);
+  /// What RawInteraction::line counts, in messages: "line" or "row".
+  std::string_view unit() const { return unit_of(format); }
+  /// @throws InvalidArgument  more users or items than ids; `where` names the file, `line` the last one that was read
+  void check_counts(std::string_view where, std::int64_t line) const;
 };
 
 /// A file, in messages and by its name.
 struct NamedFile {
   std::string_view where;         ///< for messages
   std::optional<char> delimiter;  ///< delimiter_of_file()
+};
+
+/// Remembers the first line or row that is malformed, and counts the others.
+class Faults {
+ public:
+  /// @param unit  "line" or "row"
+  explicit Faults(std::string_view unit) : unit_(unit) {}
+  /// @param text  of the line, not trusted; empty: not shown
+  void add(std::int64_t line, std::string_view reason, std::string_view text = {});
+  /// @param allowed  what each line has to be
+  /// @throws InvalidArgument  there was one
+  void raise(std::string_view where, std::string_view allowed) const;
+
+ private:
+  std::string_view unit_;
+  std::int64_t count_ = 0;
+  std::string first_;
 };
 
 /// Finds the format and reads every line.
@@ -71,8 +96,9 @@ class LineParser {
   virtual std::string allowed() const = 0;
 
  protected:
-  /// Adds one interaction after a check of its names. Returns as read().
-  std::string add(std::string_view user, std::string_view item, double time, std::int64_t line);
+  std::string add(std::string_view user, std::string_view item, double time, std::int64_t line) {
+    return result_.add(user, item, time, line);
+  }
 
   RawInteractions& result_;
 };

@@ -23,9 +23,9 @@ class SameTimes {
   void refuse(const RawInteractions& raw, std::string_view where) const {
     if (count_ == 0) return;
     throw_invalid(
-        "{}: lines {} and {} are the same interaction of user '{}' with item '{}' at the same time{}; keep one, or "
+        "{}: {}s {} and {} are the same interaction of user '{}' with item '{}' at the same time{}; keep one, or "
         "give --duplicates first",
-        where, first_->line, again_->line, printable(raw.users[again_->user], 40),
+        where, raw.unit(), first_->line, again_->line, printable(raw.users[again_->user], 40),
         printable(raw.items[again_->item], 40),
         count_ == 1 ? "" : fmt::format(" ({} repeated too)", counted_are(count_ - 1, "other interaction")));
   }

@@ -117,14 +117,15 @@ std::string TimeColumn::read(std::string_view text, std::int64_t line, double& t
         printable(text, 40));
   }
   if (differs(/*date=*/true, line))
-    return fmt::format("has the date '{}', and line {} has a number", printable(text, 40), first_line_);
+    return fmt::format("has the date '{}', and {} {} has a number", printable(text, 40), unit_, first_line_);
   time = *date;
   return "";
 }
 
 std::string TimeColumn::read(double number, std::int64_t line, double& time) {
   if (!time_fits(number)) return fmt::format("has the time {}, which is not below 2^53", number);
-  if (differs(/*date=*/false, line)) return fmt::format("has the time {}, and line {} has a date", number, first_line_);
+  if (differs(/*date=*/false, line))
+    return fmt::format("has the time {}, and {} {} has a date", number, unit_, first_line_);
   time = number;
   return "";
 }

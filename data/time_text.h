@@ -23,6 +23,8 @@ std::string read_time(std::string_view text, double& time);
 /// The times of a file, which are all numbers or all dates.
 class TimeColumn {
  public:
+  /// @param unit  what `line` counts, in messages: "line" or "row"
+  explicit TimeColumn(std::string_view unit = "line") : unit_(unit) {}
   /// @param line  its number, for messages about later lines
   /// @returns  as read_time()
   std::string read(std::string_view text, std::int64_t line, double& time);
@@ -34,6 +36,7 @@ class TimeColumn {
   /// Whether the times before are of another kind.
   bool differs(bool date, std::int64_t line);
 
+  std::string_view unit_;
   bool dates_ = false;
   std::int64_t first_line_ = 0;  // that had a time; 0: none yet
 };

@@ -85,12 +85,12 @@ void add_inspect_with(CLI::App& app, const GlobalOptions& global, Action& action
       "the family. --json lists the attention of every layer. 'memory' is an estimate. 'time' is added with\n"
       "--length: the speed of this machine is measured, which takes half a second.\n"
       "Of a run it compares every shard and run.h5 with their checksums; 'checksums' says what was compared.\n"
-      "A data set holds interactions of users with items: CSV or TSV with a header, JSON lines, RecBole's .inter,\n"
-      "lines `user item item ...` or MovieLens ratings, plain or gzipped. Of each user the last item is for the test, "
-      "the one before it for\n"
-      "validation. Users with fewer than 3 interactions are dropped. 'split checksum' shows whether two programs use\n"
-      "the same split. The quintiles group the tests by how often their item occurs in training, and by how many\n"
-      "training items their user has. 'target count' is how often the test item of a user occurs in training.");
+      "A data set holds interactions of users with items: CSV or TSV with a header, Parquet, JSON lines, RecBole's\n"
+      ".inter, lines `user item item ...` or MovieLens ratings, plain or gzipped. Of each user the last item is for\n"
+      "the test, the one before it for validation. Users with fewer than 3 interactions are dropped. 'split\n"
+      "checksum' shows whether two programs use the same split. The quintiles group the tests by how often their\n"
+      "item occurs in training, and by how many training items their user has. 'target count' is how often the\n"
+      "test item of a user occurs in training.");
   auto arguments = std::make_shared<InspectArguments>();
   command
       ->add_option("path", arguments->path, "Checkpoint (folder or GGUF file), run folder, run.h5 or data set (file)")

@@ -67,7 +67,7 @@ void add_columns(const data::Interactions& data, Findings& findings) {
   if (!data.columns) return;
   const data::ReadColumns& read = *data.columns;
   const auto shown = [](const std::string& name) { return "'" + printable(name, 60) + "'"; };
-  const std::string time = !read.time   ? "no times, the lines are in the order of time"
+  const std::string time = !read.time ? fmt::format("no times, the {}s are in the order of time", unit_of(data.format))
                            : read.dates ? fmt::format("time {}, as dates", shown(*read.time))
                                         : fmt::format("time {}, as numbers", shown(*read.time));
   findings.add("columns",

@@ -49,9 +49,10 @@ void add_interaction_policy(CLI::App& command, InteractionPolicy& policy, const 
           described("what is held out: leave-one-out (of each user the last two interactions) or temporal:SHARE "
                     "(what follows the moment before which this share of all interactions lies)"))
       ->capture_default_str();
-  command.add_option("--user-column", policy.user_column,
-                     described("column of CSV and TSV files, or key of JSON lines, with the users (default: a common "
-                               "name such as user_id)"));
+  command.add_option(
+      "--user-column", policy.user_column,
+      described("column of CSV, TSV and Parquet files, or key of JSON lines, with the users (default: a common "
+                "name such as user_id)"));
   command.add_option("--item-column", policy.item_column,
                      described("likewise with the items (default: a common name such as item_id)"));
   command.add_option("--time-column", policy.time_column,
@@ -81,10 +82,10 @@ void refuse_interaction_policy(const CLI::App& command, std::string_view why) {
 
 void add_interaction_options(CLI::App& command, InteractionArguments& arguments) {
   command
-      .add_option(
-          "--data", arguments.path,
-          "Interactions, plain or gzipped: CSV or TSV with a header, JSON lines, RecBole .inter, `user item item "
-          "...` lines, or MovieLens ratings (`::`, u.data)")
+      .add_option("--data", arguments.path,
+                  "Interactions, plain or gzipped: CSV or TSV with a header, Parquet, JSON lines, RecBole .inter, "
+                  "`user item item "
+                  "...` lines, or MovieLens ratings (`::`, u.data)")
       ->required();
   add_interaction_policy(command, arguments.policy);
 }

@@ -12,6 +12,7 @@
 namespace gainlens::data {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -50,7 +51,8 @@ TEST_F(BrokenInteractions, UnknownFormatsNameTheFirstLine) {
   EXPECT_EQ(refusal("\xFF\xFE"
                     "1\n"),
             "UTF-16; convert it, for example with iconv -t UTF-8");
-  EXPECT_THAT(refusal("PAR1\x15\x04PAR1"), StartsWith("a Parquet file, which is not read; convert it to CSV"));
+  // broken_parquet_test.cpp has broken Parquet files. This one is refused in a build without Arrow too.
+  EXPECT_THAT(refusal("PAR1\x15\x04PAR1"), AllOf(HasSubstr("a Parquet file"), HasSubstr("convert the file to CSV")));
 }
 
 TEST_F(BrokenInteractions, MalformedLinesAreNamedAndCounted) {

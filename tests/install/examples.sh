@@ -34,6 +34,14 @@ quietly "$cmake" -S "$source/examples" -B examples -G "$generator" -DCMAKE_PREFI
 quietly "$cmake" --build examples --parallel 1
 
 quietly "$prefix/bin/gainlens" --version
+# A build with Arrow installs the module that reads Parquet, and the installed program loads that one.
+module=$(find "$prefix" -name gainlens-parquet.so)
+if [ -n "$module" ]; then
+  LD_DEBUG=files "$prefix/bin/gainlens" inspect "$source/tests/data/golden/small.parquet" >parquet 2>loaded ||
+    { cat parquet; fail "inspect of a Parquet file"; }
+  expect 1 'format +parquet' parquet
+  grep -qF "file=$module" loaded || fail "$module was not loaded"
+fi
 examples/tensor_statistics >statistics || fail "tensor_statistics"
 expect 4 'head [0-3]: n_eff [0-9]+\.[0-9] of 256 keys, K (0|1)\.[0-9]{3}, BOS mass 0\.[0-9]{4}' statistics
 examples/checkpoint_hook "$source/data/demo/gated" >values || fail "checkpoint_hook"
