@@ -9,6 +9,7 @@
 #include "recommend/recommender_files.h"
 #include "runfile/attention_run.h"
 #include "runfile/experiment_run.h"
+#include "runfile/gate_arms_run.h"
 #include "runfile/intervention_run.h"
 #include "runfile/recommend_run.h"
 
@@ -52,6 +53,9 @@ void inspect(const InspectArguments& arguments, const InspectComputations& compu
     } else if (runfile::is_intervention_run(arguments.path)) {
       refuse_keys("a run");
       inspect_intervention_run(arguments.path, findings);
+    } else if (runfile::is_gate_arms_run(arguments.path)) {
+      refuse_keys("a run");
+      inspect_gate_arms_run(arguments.path, findings);
     } else if (looks_like_run(arguments.path)) {
       refuse_keys("a run");
       inspect_run(arguments.path, findings);

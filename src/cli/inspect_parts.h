@@ -73,6 +73,9 @@ void inspect_experiment_run(const std::filesystem::path& path, Findings& finding
 /// As inspect_checkpoint(), for a run of intervene.
 void inspect_intervention_run(const std::filesystem::path& path, Findings& findings);
 
+/// As inspect_checkpoint(), for a run of gate-arms.
+void inspect_gate_arms_run(const std::filesystem::path& path, Findings& findings);
+
 /// Adds what a sweep of recommenders holds.
 void inspect_attention_run(const std::filesystem::path& path, Findings& findings);
 

@@ -1,0 +1,301 @@
+#include "analyses/gate_arm_effects.h"
+
+#include "analyses/holm.h"
+#include "analyses/permutation.h"
+#include "analyses/statistics.h"
+#include "core/check.h"
+#include "core/random.h"
+
+#include <boost/math/distributions/students_t.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace gainlens::analyses {
+namespace {
+
+using runfile::GateArmReading;
+using runfile::GateArmsRun;
+
+std::optional<std::size_t> place_of(const GateArmsRun& run, const std::string& arm) {
+  const auto found = std::ranges::find(run.arms, arm);
+  if (found == run.arms.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - run.arms.begin());
+}
+
+std::vector<double> over_documents(const GateArmsRun& run, std::size_t arm, std::size_t context,
+                                   double GateArmReading::*number) {
+  std::vector<double> values;
+  for (const auto& document : run.readings[arm]) values.push_back(document[context].*number);
+  return values;
+}
+
+/// [document] loss of one arm minus that of another.
+std::vector<double> differences_of(const GateArmsRun& run, std::size_t arm, std::size_t other, std::size_t context) {
+  std::vector<double> differences = over_documents(run, arm, context, &GateArmReading::nll);
+  const std::vector<double> base = over_documents(run, other, context, &GateArmReading::nll);
+  for (std::size_t i = 0; i < base.size(); ++i) differences[i] -= base[i];
+  return differences;
+}
+
+/// The mean that n paired differences with this error show with the declared power. The shift of the non-central t is
+/// taken as a shift of Student's t.
+double detectable_mean(const Estimate& estimate) {
+  const boost::math::students_t student(estimate.degrees_of_freedom);
+  return (boost::math::quantile(student, 1 - significance / 2) +
+          boost::math::quantile(student, runfile::declared.power)) *
+         estimate.error;
+}
+
+PairedDifference paired_difference(const std::vector<double>& differences) {
+  const Equivalence test = test_equivalence(differences, runfile::declared.margin, "there is no document");
+  PairedDifference found{mean(differences), mean_interval(differences), test.difference_p,
+                         Measured::none("there is no error of the difference")};
+  if (!test.difference_p) {
+    found.interval = Maybe<Interval>::none(test.difference_p.reason());
+    found.detectable = Measured::none(test.difference_p.reason());
+  } else {
+    found.detectable = detectable_mean(mean_estimate(differences));
+  }
+  return found;
+}
+
+/// The slope on ln T of one difference for each context.
+double slope_of(const std::vector<double>& logarithms, const std::vector<double>& values) {
+  const double centre = mean(logarithms);
+  double product = 0, squares = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    product += (logarithms[i] - centre) * values[i];
+    squares += (logarithms[i] - centre) * (logarithms[i] - centre);
+  }
+  return product / squares;
+}
+
+Maybe<Interval> resampled_interval(const std::vector<double>& values, std::uint64_t seed) {
+  if (values.size() < 2) return Maybe<Interval>::none("an interval over documents needs at least 2");
+  Random random(seed, 0x736c6f7065);
+  std::vector<double> means(static_cast<std::size_t>(runfile::declared.resamples));
+  for (double& one : means) {
+    double sum = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) sum += values[random.below(values.size())];
+    one = sum / static_cast<double>(values.size());
+  }
+  std::ranges::sort(means);
+  const auto tail = static_cast<std::size_t>((1 - confidence) / 2 * static_cast<double>(means.size()));
+  return Interval{means[tail], means[means.size() - 1 - tail]};
+}
+
+Maybe<ContextSlope> context_slope(const GateArmsRun& run, std::size_t arm, std::uint64_t seed) {
+  if (run.contexts.size() < 2) return Maybe<ContextSlope>::none("a slope needs at least 2 contexts");
+  std::vector<double> logarithms;
+  for (const std::int64_t tokens : run.contexts) logarithms.push_back(std::log(static_cast<double>(tokens)));
+  std::vector<double> slopes;
+  for (std::size_t document = 0; document < run.documents(); ++document) {
+    std::vector<double> values;
+    for (std::size_t context = 0; context < run.contexts.size(); ++context)
+      values.push_back(run.readings[arm][document][context].nll - run.readings[0][document][context].nll);
+    slopes.push_back(slope_of(logarithms, values));
+  }
+  return ContextSlope{mean(slopes), resampled_interval(slopes, seed)};
+}
+
+std::size_t trained_context(const GateArmsRun& run) {
+  return static_cast<std::size_t>(std::ranges::find(run.contexts, run.trained_length) - run.contexts.begin());
+}
+
+GateArmEffect effect_of(const GateArmsRun& run, std::size_t arm, std::uint64_t seed) {
+  GateArmEffect effect{run.arms[arm], {}, std::nullopt, std::nullopt};
+  for (std::size_t context = 0; context < run.contexts.size(); ++context) {
+    const auto mean_of = [&](double GateArmReading::*number) {
+      return mean(over_documents(run, arm, context, number));
+    };
+    ArmInContext& made = effect.contexts.emplace_back(
+        ArmInContext{run.contexts[context], mean_of(&GateArmReading::nll), mean_of(&GateArmReading::gate_mean),
+                     mean_of(&GateArmReading::bos_mass), mean_of(&GateArmReading::n_eff), std::nullopt});
+    if (arm > 0) made.to_native = paired_difference(differences_of(run, arm, 0, context));
+  }
+  if (arm == 0) return effect;
+  effect.at_trained =
+      test_equivalence(differences_of(run, arm, 0, trained_context(run)), runfile::declared.margin, "no document");
+  effect.slope = context_slope(run, arm, seed);
+  return effect;
+}
+
+std::vector<ArmComparison> comparisons_of(const GateArmsRun& run, std::size_t judged,
+                                          const std::vector<std::string>& against) {
+  std::vector<ArmComparison> comparisons;
+  std::vector<Measured> p;
+  for (const std::string& name : against) {
+    const auto other = place_of(run, name);
+    if (!other) continue;
+    const PairedDifference difference = paired_difference(differences_of(run, judged, *other, run.contexts.size() - 1));
+    p.push_back(difference.p);
+    comparisons.push_back({name, difference, difference.p});
+  }
+  const std::vector<Measured> adjusted = holm_where_present(p);
+  for (std::size_t i = 0; i < comparisons.size(); ++i) comparisons[i].adjusted_p = adjusted[i];
+  return comparisons;
+}
+
+CalibrationSummary summary_of(const GateArmsRun& run) {
+  CalibrationSummary summary{run.calibration.size(), {}, std::nullopt, std::nullopt, std::nullopt, 0, 0};
+  std::vector<double> lambdas;
+  for (const runfile::CalibratedHead& head : run.calibration) {
+    const double share = 1 / static_cast<double>(run.calibration.size());
+    summary.raw_mean += head.raw_mean * share;
+    summary.gate_mean += head.gate.value_or(1) * share;
+    if (!head.gate) continue;
+    if (!head.lambda) {
+      summary.unsolved.push_back(head);
+      continue;
+    }
+    lambdas.push_back(*head.lambda);
+    if (head.gain) summary.largest_miss = std::max(summary.largest_miss.value_or(0), std::abs(*head.gain - *head.gate));
+  }
+  if (lambdas.empty()) return summary;
+  const auto [least, most] = std::ranges::minmax(lambdas);
+  summary.lambda = Interval{least, most};
+  summary.lambda_median = median(lambdas);
+  return summary;
+}
+
+/// Rules on the prediction by the rule that the request declares.
+void rule(const std::vector<std::string>& needed, GateArmEffects& effects) {
+  const auto judged = std::ranges::find(effects.arms, effects.judged, &GateArmEffect::arm);
+  effects.ruling = PredictionRuling::not_judged;
+  const bool all = judged != effects.arms.end() && effects.comparisons.size() == needed.size();
+  if (!all || !effects.arms.back().contexts.back().to_native || judged->contexts.size() < 2 ||
+      judged->contexts.back().tokens == effects.trained_length) {
+    effects.reasons.push_back(
+        fmt::format("the prediction needs the arms {} and its controls, and a context longer than the trained one",
+                    effects.judged));
+    return;
+  }
+  const auto interval = judged->at_trained->interval;
+  const Maybe<ContextSlope>& slope = *judged->slope;
+  if (!interval || !slope || !slope->interval) {
+    effects.reasons.push_back(!interval ? interval.reason() : !slope ? slope.reason() : slope->interval.reason());
+    return;
+  }
+  const double margin = runfile::declared.margin;
+  const bool not_worse = interval->high<margin, worse = interval->low> margin;
+  effects.reasons.push_back(fmt::format("at {} tokens {} is {} (90% interval [{:+.4f}, {:+.4f}], margin {})",
+                                        effects.trained_length, effects.judged,
+                                        not_worse ? "not worse than native by the margin"
+                                        : worse   ? "worse than native by more than the margin"
+                                                  : "not shown to be within the margin",
+                                        interval->low, interval->high, margin));
+  bool better = true, worse_than_native = false;
+  for (const ArmComparison& one : effects.comparisons) {
+    better = better && one.better();
+    worse_than_native = worse_than_native || (one.against == "native" && one.worse());
+    effects.reasons.push_back(fmt::format(
+        "at {} tokens {} is {} {} ({:+.4f}{})", judged->contexts.back().tokens, effects.judged,
+        one.better()  ? "better than"
+        : one.worse() ? "worse than"
+                      : "not shown to differ from",
+        one.against, one.difference.mean, one.adjusted_p ? fmt::format(", Holm's p {:.2g}", *one.adjusted_p) : ""));
+  }
+  const bool falls = slope->interval->high < 0;
+  effects.reasons.push_back(
+      fmt::format("its difference from native {} as the context grows ({:+.4f} [{:+.4f}, {:+.4f}] "
+                  "for each e-fold)",
+                  falls                      ? "falls"
+                  : slope->interval->low > 0 ? "rises"
+                                             : "is not shown to fall or rise",
+                  slope->value, slope->interval->low, slope->interval->high));
+  effects.ruling = not_worse && better && falls ? PredictionRuling::supported
+                   : worse || worse_than_native ? PredictionRuling::contradicted
+                                                : PredictionRuling::not_shown;
+}
+
+void put(OrderedJson& json, const PairedDifference& difference) {
+  json["delta"] = difference.mean;
+  put(json, "interval", difference.interval);
+  put(json, "p", difference.p);
+  put(json, "detectable", difference.detectable);
+}
+
+OrderedJson to_json(const GateArmEffect& effect) {
+  OrderedJson json = {{"arm", effect.arm}, {"contexts", OrderedJson::array()}};
+  for (const ArmInContext& one : effect.contexts) {
+    OrderedJson& context = json["contexts"].emplace_back(OrderedJson{{"tokens", one.tokens}, {"nll", one.nll}});
+    if (one.to_native) put(context, *one.to_native);
+    context["gate_mean"] = one.gate_mean;
+    context["bos_mass"] = one.bos_mass;
+    context["n_eff"] = one.n_eff;
+  }
+  if (effect.at_trained) json["at_trained_length"] = to_json(*effect.at_trained);
+  if (!effect.slope) return json;
+  put(json, "slope", *effect.slope ? Measured((*effect.slope)->value) : Measured::none(effect.slope->reason()));
+  if (*effect.slope) put(json, "slope_interval", (*effect.slope)->interval);
+  return json;
+}
+
+OrderedJson to_json(const CalibrationSummary& summary) {
+  OrderedJson json = {{"heads", summary.heads}, {"gate_mean", summary.gate_mean}, {"raw_mean", summary.raw_mean}};
+  json["unsolved"] = OrderedJson::array();
+  for (const runfile::CalibratedHead& head : summary.unsolved)
+    json["unsolved"].push_back({{"layer", head.layer}, {"head", head.head}});
+  if (summary.lambda) json["lambda"] = {summary.lambda->low, summary.lambda->high};
+  if (summary.lambda_median) json["lambda_median"] = *summary.lambda_median;
+  if (summary.largest_miss) json["largest_miss"] = *summary.largest_miss;
+  return json;
+}
+
+}  // namespace
+
+bool ArmComparison::better() const {
+  return difference.mean < 0 && adjusted_p && *adjusted_p <= significance;
+}
+
+bool ArmComparison::worse() const {
+  return difference.mean > 0 && adjusted_p && *adjusted_p <= significance;
+}
+
+GateArmEffects gate_arm_effects(const GateArmsRun& run, std::uint64_t seed) {
+  const std::vector<std::string> needed = run.gated ? std::vector<std::string>{"native", "constant", "permuted"}
+                                                    : std::vector<std::string>{"native", "permuted"};
+  GateArmEffects effects{
+      run.documents(), run.trained_length, {}, run.gated ? "gain" : "modulated", {}, PredictionRuling::not_judged, {},
+      summary_of(run)};
+  for (std::size_t arm = 0; arm < run.arms.size(); ++arm) effects.arms.push_back(effect_of(run, arm, seed));
+  if (const auto judged = place_of(run, effects.judged)) effects.comparisons = comparisons_of(run, *judged, needed);
+  rule(needed, effects);
+  return effects;
+}
+
+std::string_view in_words(PredictionRuling ruling) {
+  switch (ruling) {
+    case PredictionRuling::supported:
+      return "supported";
+    case PredictionRuling::contradicted:
+      return "contradicted";
+    case PredictionRuling::not_shown:
+      return "not shown";
+    case PredictionRuling::not_judged:
+      return "not judged";
+  }
+  ASSERT(false, "ruling {}", static_cast<int>(ruling));
+}
+
+OrderedJson to_json(const GateArmEffects& effects) {
+  OrderedJson json = {{"documents", effects.documents}, {"trained_length", effects.trained_length}};
+  json["declared"] = runfile::to_json(runfile::declared);
+  json["calibration"] = to_json(effects.calibration);
+  json["arms"] = OrderedJson::array();
+  for (const GateArmEffect& effect : effects.arms) json["arms"].push_back(to_json(effect));
+  json["judged"] = effects.judged;
+  json["comparisons"] = OrderedJson::array();
+  for (const ArmComparison& one : effects.comparisons) {
+    OrderedJson& made = json["comparisons"].emplace_back(OrderedJson{{"against", one.against}});
+    put(made, one.difference);
+    put(made, "adjusted_p", one.adjusted_p);
+  }
+  json["ruling"] = in_words(effects.ruling);
+  json["reasons"] = effects.reasons;
+  return json;
+}
+
+}  // namespace gainlens::analyses

@@ -1,0 +1,135 @@
+#include "cli/commands.h"
+
+#include "analyses/gate_arm_effects.h"
+#include "cli/given_run.h"
+#include "cli/ignored_keys.h"
+#include "cli/name_list.h"
+#include "cli/text_options.h"
+#include "core/check.h"
+#include "core/console.h"
+#include "core/counted.h"
+#include "core/json.h"
+#include "core/quantity.h"
+#include "formats/hub_cache.h"
+#include "interventions/run_gate_arms.h"
+#include "models/checkpoint/torch_dtype.h"
+#include "recommend/recommender_files.h"
+#include "reports/terminal/gate_arms_terminal.h"
+
+#include <memory>
+#include <optional>
+
+namespace gainlens::cli {
+namespace {
+
+struct GateArmsArguments {
+  std::string model;
+  std::vector<std::string> ignored_config_keys;
+  TextOptions text;
+  std::string calibration;
+  std::string trained_length;
+  std::string contexts;
+  std::int64_t targets = interventions::GateArmsOptions{}.targets;
+  std::int64_t samples = runfile::declared.fewest_documents;
+  std::optional<std::int64_t> calibration_samples;
+  bool few_documents = false;
+  std::vector<std::string> arms;
+  std::string dtype = "float32";
+  bool stream_weights = false;
+  std::string out;
+};
+
+interventions::GateArmsOptions options_of(const GateArmsArguments& arguments, const GlobalOptions& global) {
+  interventions::GateArmsOptions options;
+  options.model = formats::locate_checkpoint(arguments.model);
+  refuse_run_for_checkpoint(options.model);
+  CHECK(!recommend::is_recommender(options.model), "{}: is a recommender; gate-arms takes language models",
+        printable(arguments.model));
+  options.ignored_config_keys = arguments.ignored_config_keys;
+  options.source = arguments.text.source();
+  options.calibration = arguments.calibration;
+  options.trained_length = parse_count(arguments.trained_length, "--trained-length");
+  if (!arguments.contexts.empty()) options.contexts = parse_counts(arguments.contexts, "--contexts");
+  options.targets = arguments.targets;
+  options.documents = arguments.samples;
+  options.calibration_documents = arguments.calibration_samples.value_or(arguments.samples);
+  options.few_documents = arguments.few_documents;
+  options.arms = arguments.arms;
+  options.dtype = models::parse_dtype(arguments.dtype, "--dtype");
+  options.stream_weights = arguments.stream_weights;
+  options.seed = global.seed;
+  options.out = arguments.out;
+  options.quiet = global.quiet;
+  return options;
+}
+
+void measure_gate_arms(const GateArmsArguments& arguments, const GlobalOptions& global) {
+  const runfile::GateArmsRun run = interventions::run_gate_arms(options_of(arguments, global));
+  const analyses::GateArmEffects effects = analyses::gate_arm_effects(run, global.seed);
+  const std::string bos = run.request.at("bos_policy");
+  if (global.json) {
+    OrderedJson json = to_json(effects);
+    json["targets"] = arguments.targets;
+    json["bos_policy"] = bos;
+    print_result("{}\n", json_text(json));
+    return;
+  }
+  print_result(
+      "{}", reports::print_gate_arms(effects, fmt::format("the last {} of {}; {}", counted(arguments.targets, "token"),
+                                                          counted(effects.documents, "document"), bos)));
+}
+
+}  // namespace
+
+void add_gate_arms(CLI::App& app, const GlobalOptions& global, Action& action) {
+  CLI::App* command = add_subcommand(
+      app, subcommand_named("gate-arms"),
+      "gainlens gate-arms MODEL --text wiki.valid.txt --calibration wiki.test.txt --trained-length 2k --out run",
+      "Each arm stands in the place of the gates of all layers. Its loss is compared with that of the model as it is,\n"
+      "document by document, on the same last tokens, in contexts that grow to the left.\n"
+      "  native       the model as it is\n"
+      "  constant     the gate's mean over the calibration text\n"
+      "  gain         K' = lambda_obs / (lambda + lambda_obs), one lambda for each head: that with the gate's mean\n"
+      "  scaled-gain  c K, one c for each head: that with the gate's energy\n"
+      "  modulated    the gate times K over its mean; without gates K over its mean\n"
+      "  permuted     the queries of gain (without gates of modulated) in another order within each head\n"
+      "  position     gain as a function of the position alone: its mean over the calibration text\n"
+      "  raw          K with lambda = 1\n"
+      "  one          1\n"
+      "docs/analyses/prediction-3.md tells how to read the tables, and what is declared before anything is measured.");
+  auto arguments = std::make_shared<GateArmsArguments>();
+  add_model_option(*command, arguments->model);
+  add_text_options(*command, arguments->text);
+  command->add_option("--calibration", arguments->calibration,
+                      "Text (or ids, with --tokens) that gates and K are averaged over. It may share no text with the "
+                      "documents");
+  command
+      ->add_option("--trained-length", arguments->trained_length,
+                   "Tokens of the contexts that the model was trained with; 1k is 1024")
+      ->required();
+  command->add_option("--contexts", arguments->contexts,
+                      "Tokens of the contexts, separated by commas, the trained length among them (default: half of "
+                      "it, it, twice it and four times it)");
+  command
+      ->add_option("--targets", arguments->targets,
+                   "Number of last tokens of a document that are predicted, the same in each of its contexts")
+      ->capture_default_str();
+  command->add_option("--samples", arguments->samples, "Number of documents")->capture_default_str();
+  command->add_option("--calibration-samples", arguments->calibration_samples,
+                      "Number of calibration documents, each as long as the longest context (default: as --samples)");
+  command->add_flag("--few-documents", arguments->few_documents,
+                    fmt::format("Allow fewer than {} documents", runfile::declared.fewest_documents));
+  add_name_list(*command, "--arms", arguments->arms,
+                "Arms, separated by commas; native is always there (default: all that the model can have)");
+  add_dtype_option(*command, arguments->dtype);
+  command->add_flag("--stream-weights", arguments->stream_weights,
+                    "For models larger than memory: read each layer from the files when it runs. The numbers are the "
+                    "same");
+  command->add_option("--out", arguments->out,
+                      "Run folder that keeps the results. The same command called again continues it, or prints it");
+  add_ignored_keys(*command, arguments->ignored_config_keys);
+  command->callback(
+      [arguments, &global, &action] { action = [arguments, &global] { measure_gate_arms(*arguments, global); }; });
+}
+
+}  // namespace gainlens::cli

@@ -1,0 +1,145 @@
+#include "runfile/gate_arms_run.h"
+
+#include "core/atomic_file.h"
+#include "core/check.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace gainlens::runfile {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* result_file = "gate-arms.json";
+
+double finite_at(const Json& json, const char* key) {
+  const double number = json.at(key).get<double>();
+  CHECK(std::isfinite(number), "{} is not finite", key);
+  return number;
+}
+
+std::optional<double> optional_at(const Json& json, const char* key) {
+  return json.contains(key) ? std::optional(finite_at(json, key)) : std::nullopt;
+}
+
+void check_shape(const GateArmsRun& run) {
+  CHECK(run.arms.size() >= 2 && run.arms.front() == "native",
+        "its first arm must be native, with another one after it");
+  CHECK(!run.contexts.empty() && std::ranges::is_sorted(run.contexts) &&
+            std::ranges::find(run.contexts, run.trained_length) != run.contexts.end(),
+        "its contexts must ascend and hold the trained length");
+  CHECK(run.documents() >= 1, "it has no documents");
+}
+
+}  // namespace
+
+Json to_json(const GateArmsPlan& plan) {
+  return {{"margin", plan.margin},
+          {"fewest_documents", plan.fewest_documents},
+          {"resamples", plan.resamples},
+          {"power", plan.power},
+          {"supported_if", supported_if}};
+}
+
+Json to_json(const std::vector<GateArmReading>& contexts) {
+  Json json = Json::array();
+  for (const GateArmReading& one : contexts) {
+    json.push_back({{"nll", one.nll}, {"gate_mean", one.gate_mean}, {"bos_mass", one.bos_mass}, {"n_eff", one.n_eff}});
+  }
+  return json;
+}
+
+std::vector<GateArmReading> readings_from(const Json& json, std::size_t contexts) {
+  CHECK(json.is_array() && json.size() == contexts, "it needs readings of {} contexts", contexts);
+  std::vector<GateArmReading> readings;
+  for (const Json& one : json) {
+    readings.push_back(
+        {finite_at(one, "nll"), finite_at(one, "gate_mean"), finite_at(one, "bos_mass"), finite_at(one, "n_eff")});
+  }
+  return readings;
+}
+
+Json to_json(const std::vector<CalibratedHead>& heads) {
+  Json json = Json::array();
+  for (const CalibratedHead& head : heads) {
+    Json& entry = json.emplace_back(Json{{"layer", head.layer}, {"head", head.head}, {"raw_mean", head.raw_mean}});
+    if (head.gate) entry["gate"] = *head.gate;
+    if (head.lambda) entry["lambda"] = *head.lambda;
+    if (head.gain) entry["gain"] = *head.gain;
+    if (head.scale) entry["scale"] = *head.scale;
+  }
+  return json;
+}
+
+std::vector<CalibratedHead> calibration_from(const Json& json) {
+  CHECK(json.is_array() && !json.empty(), "it needs the calibration of heads");
+  std::vector<CalibratedHead> heads;
+  for (const Json& entry : json) {
+    heads.push_back({entry.at("layer").get<std::int64_t>(), entry.at("head").get<std::int64_t>(),
+                     finite_at(entry, "raw_mean"), optional_at(entry, "gate"), optional_at(entry, "lambda"),
+                     optional_at(entry, "gain"), optional_at(entry, "scale")});
+  }
+  return heads;
+}
+
+void write_gate_arms_run(const fs::path& folder, const GateArmsRun& run) {
+  Json arms = Json::array();
+  for (std::size_t i = 0; i < run.arms.size(); ++i) {
+    Json documents = Json::array();
+    for (const std::vector<GateArmReading>& document : run.readings[i]) documents.push_back(to_json(document));
+    arms.push_back({{"arm", run.arms[i]}, {"documents", documents}});
+  }
+  const Json json = {{"format", gate_arms_format},
+                     {"version", gate_arms_version},
+                     {"request", run.request},
+                     {"contexts", run.contexts},
+                     {"trained_length", run.trained_length},
+                     {"gated", run.gated},
+                     {"calibration", to_json(run.calibration)},
+                     {"arms", arms}};
+  write_file_atomically(folder / result_file, json_text(json, 1) + "\n");
+}
+
+bool is_gate_arms_run(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::is_regular_file(folder / "request.json", error)) return false;
+  try {
+    const Json request = read_json_file(folder / "request.json");
+    return request.is_object() && request.value("format", Json()) == gate_arms_format;
+  } catch (const InvalidArgument&) {  // a damaged file: who reads another kind of run says so
+    return false;
+  }
+}
+
+GateArmsRun read_gate_arms_run(const fs::path& folder) {
+  const fs::path file = folder / result_file;
+  CHECK(fs::exists(file), "{}: is not finished; repeat the command that makes it", printable(folder.string()));
+  const Json json = read_json_file(file);
+  try {
+    CHECK(json.at("format") == gate_arms_format && json.at("version") == gate_arms_version,
+          "another format or version");
+    GateArmsRun run;
+    run.request = json.at("request");
+    run.contexts = json.at("contexts").get<std::vector<std::int64_t>>();
+    run.trained_length = json.at("trained_length").get<std::int64_t>();
+    run.gated = json.at("gated").get<bool>();
+    run.calibration = calibration_from(json.at("calibration"));
+    for (const Json& arm : json.at("arms")) {
+      run.arms.push_back(arm.at("arm").get<std::string>());
+      auto& documents = run.readings.emplace_back();
+      for (const Json& document : arm.at("documents"))
+        documents.push_back(readings_from(document, run.contexts.size()));
+      CHECK(documents.size() == run.documents(), "its arms have different documents");
+    }
+    check_shape(run);
+    return run;
+  } catch (const Json::exception& error) {
+    throw_invalid("{}: is damaged ({}); delete it and repeat the command", printable(file.string()),
+                  printable(error.what(), 120));
+  } catch (const InvalidArgument& error) {
+    throw_invalid("{}: is damaged ({}); delete it and repeat the command", printable(file.string()), error.what());
+  }
+}
+
+}  // namespace gainlens::runfile
