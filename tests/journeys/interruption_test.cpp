@@ -57,5 +57,16 @@ TEST(Interruption, OfInterventionsToo) {
                           "/intervene.json");
 }
 
+TEST(Interruption, OfArmsForGatesToo) {
+  const TemporaryFolder folder;
+  const std::string text = bytes_of(demo_folder + "/text.txt");  // its second half shares nothing with the test
+  const std::string calibration =
+      write_file(folder.path() / "calibration.txt", text.substr(text.find('\n', text.size() / 2)));
+  expect_same_after_kills({"gate-arms", demo_folder + "/gated", "--text", demo_folder + "/text.txt", "--calibration",
+                           calibration, "--trained-length", "64", "--targets", "16", "--samples", "2",
+                           "--few-documents", "--arms", "gain,permuted,position"},
+                          "/gate-arms.json");
+}
+
 }  // namespace
 }  // namespace gainlens::testing
