@@ -65,15 +65,31 @@ std::string loss_table(const GateArmEffects& effects) {
   return text;
 }
 
+/// How the change at the trained length stands to the margin.
+std::string at_trained_words(const analyses::Equivalence& test) {
+  if (!test.interval) return fmt::format("not known: {}", test.interval.reason());
+  const double centre = (test.interval->low + test.interval->high) / 2;
+  switch (test.flatness) {
+    case analyses::Flatness::equivalent:
+      return fmt::format("equivalent within ±{}", test.margin);
+    case analyses::Flatness::changes:
+      return centre < 0 ? "better" : "worse";
+    case analyses::Flatness::not_shown:
+    case analyses::Flatness::unknown:
+      break;
+  }
+  return fmt::format("not shown within ±{}", test.margin);
+}
+
 /// At the trained length and over contexts.
 std::string arm_rulings(const GateArmEffects& effects) {
   std::string text =
-      fmt::format("\n{:<{}}  {:<37}  {:>26}\n", "arm", name_width,
+      fmt::format("\n{:<{}}  {:<23}  {:>26}\n", "arm", name_width,
                   fmt::format("at {} tokens", format_count(effects.trained_length)), "slope on ln T [95%]");
   for (const GateArmEffect& effect : effects.arms) {
     if (!effect.at_trained) continue;
     const analyses::Maybe<analyses::ContextSlope>& slope = *effect.slope;
-    text += fmt::format("{:<{}}  {:<37}  {:>26}\n", name_of(effect), name_width, in_words(*effect.at_trained),
+    text += fmt::format("{:<{}}  {:<23}  {:>26}\n", name_of(effect), name_width, at_trained_words(*effect.at_trained),
                         slope ? with_interval(slope->value, slope->interval) : "–");
   }
   return text;

@@ -140,7 +140,6 @@ TEST_F(GateArmsCommand, WrongRequestsGetOneLine) {
   refused(changed("--calibration", ids(13)), "tokens in a row in common");
   refused(changed("--calibration", ids(31, 50)), "--calibration: chunks: the text has 50");
   refused(changed("--contexts", "8,32"), "--contexts: must hold the trained length, 16");
-  refused(changed("--contexts", "8,8,16"), "--contexts");
   refused(changed("--targets", "8"), "--targets: 8; must be from 1 to 7");
   refused(changed("--samples", "0"), "at least 1 of each is needed");
   refused(small({"--arms", "gian"}), "did you mean 'gain'?");
