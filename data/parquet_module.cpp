@@ -26,7 +26,7 @@ using parquet::LogicalType;
 using Holds = ParquetColumn::Holds;
 
 constexpr std::int64_t rows_at_once = 4096;
-constexpr std::int64_t seconds_of_day = 24 * 60 * 60;
+constexpr std::int64_t seconds_of_day = 86400;
 constexpr std::int64_t nanoseconds = 1'000'000'000;
 
 [[noreturn]] void fail(const std::string& reason) {
