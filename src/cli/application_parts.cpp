@@ -58,6 +58,8 @@ constexpr std::array all_subcommands = {
         "What does a head mean for the model? Change heads, gates or layers, and measure the change of the loss"},
     Subcommand{"gate-arms",
                "Could the gain stand in the place of a gate? Put it there, with controls, as the context grows"},
+    Subcommand{"inactive-heads",
+               "Which heads does nothing need? Set those to zero that a score calls inactive, and compare the scores"},
     Subcommand{"inspect",
                "Show what a checkpoint, a run or a data set holds, and whether it can be used (exit status 2 if not)"},
     Subcommand{"hooks", "List the hook sites of a model and the shapes of their tensors"},

@@ -17,6 +17,7 @@ void add_audit(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_capture(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_intervene(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_gate_arms(CLI::App& app, const GlobalOptions& global, Action& action);
+void add_inactive_heads(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_inspect(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_hooks(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_train(CLI::App& app, const GlobalOptions& global, Action& action);

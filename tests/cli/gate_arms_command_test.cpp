@@ -134,7 +134,8 @@ TEST_F(GateArmsCommand, WrongRequestsGetOneLine) {
     *(std::find(words.begin(), words.end(), option) + 1) = value;
     return words;
   };
-  refused({"--calibration", ids(29)}, "the text has 200 tokens, but 30 samples");
+  refused({"--calibration", ids(29), "--targets", "4", "--contexts", "8,16,32"},
+          "the text has 200 tokens, but 30 samples");
   refused({"--samples", "3"}, "--samples: 3 documents; the plan declares 30 or more");
   refused({"--samples", "30"}, "--calibration: missing");
   refused(changed("--calibration", ids(13)), "tokens in a row in common");

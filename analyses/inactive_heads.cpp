@@ -1,0 +1,207 @@
+#include "analyses/inactive_heads.h"
+
+#include "analyses/heatmap.h"
+#include "analyses/statistics.h"
+#include "analyses/value_norms.h"
+#include "core/check.h"
+#include "core/random.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+
+namespace gainlens::analyses {
+namespace {
+
+constexpr const char* literature = "literature";
+constexpr const char* filter_source = "filter";
+
+/// A statistic of every head, [layer, head].
+std::vector<double> statistic(const runfile::RunReader& reader, std::string_view name) {
+  const Maybe<Heatmap> map = heatmap(reader, name);
+  CHECK(map, "{}: {}", printable(reader.path().string()), map.reason());
+  for (const double value : map->values)
+    CHECK(std::isfinite(value), "{}: summary/{} has no number for some head; heads cannot be ordered by it",
+          printable(reader.path().string()), name);
+  return map->values;
+}
+
+/// Norms of values, of the KV head that each head reads.
+std::vector<double> value_norm(const runfile::RunReader& reader, bool first) {
+  const Maybe<ValueNormsResult> norms = value_norms(reader);
+  CHECK(norms, "{}: {}", printable(reader.path().string()), norms.reason());
+  const auto heads = static_cast<std::size_t>(reader.heads()), kv_heads = static_cast<std::size_t>(reader.kv_heads());
+  std::vector<double> values(reader.layers().size() * heads, std::nan(""));
+  for (const ValueNorms& norm : norms->heads) {
+    for (std::size_t head = 0; head < heads; ++head) {
+      if (head / (heads / kv_heads) == static_cast<std::size_t>(norm.kv_head))
+        values[norm.layer_position * heads + head] = first ? norm.first.front() : norm.rest;
+    }
+  }
+  for (const double value : values)
+    CHECK(std::isfinite(value), "{}: values/norm has no number for some head", printable(reader.path().string()));
+  return values;
+}
+
+std::vector<double> over_layer_mean(std::vector<double> values, std::size_t heads) {
+  for (std::size_t begin = 0; begin < values.size(); begin += heads) {
+    const std::span<double> layer(values.data() + begin, heads);
+    const double centre = mean(layer);
+    CHECK(centre > 0, "a score is 0 in all heads of a layer");
+    for (double& value : layer) value /= centre;
+  }
+  return values;
+}
+
+/// Mean over shares from 0 on of a piecewise linear curve that starts at 0.
+double area_of(const std::vector<double>& shares, const std::vector<double>& changes) {
+  double area = 0, share = 0, change = 0;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    area += (shares[i] - share) * (changes[i] + change) / 2;
+    share = shares[i];
+    change = changes[i];
+  }
+  return area / shares.back();
+}
+
+/// [document] areas of the curves of each.
+std::vector<double> areas_of(const std::vector<double>& shares, const std::vector<std::vector<double>>& changes) {
+  std::vector<double> areas(changes.front().size());
+  for (std::size_t document = 0; document < areas.size(); ++document) {
+    std::vector<double> curve;
+    for (const std::vector<double>& at_share : changes) curve.push_back(at_share[document]);
+    areas[document] = area_of(shares, curve);
+  }
+  return areas;
+}
+
+std::vector<double> minus(std::vector<double> a, const std::vector<double>& b) {
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] -= b[i];
+  return a;
+}
+
+std::vector<double> means_of(const std::vector<std::vector<double>>& changes) {
+  std::vector<double> means;
+  for (const std::vector<double>& one : changes) means.push_back(mean(one));
+  return means;
+}
+
+}  // namespace
+
+std::vector<HeadScore> head_scores(const runfile::RunReader& reader) {
+  const auto heads = static_cast<std::size_t>(reader.heads());
+  std::vector<HeadScore> scores;
+  const auto add = [&](const std::string& name, bool largest_first, const std::vector<double>& values) {
+    scores.push_back({name, literature, largest_first, values});
+    scores.push_back({name + " / layer", literature, largest_first, over_layer_mean(values, heads)});
+  };
+  add("weight of key 0", true, statistic(reader, "bos_mass"));
+  add("entropy", false, statistic(reader, "entropy"));
+  add("|v_0|", false, value_norm(reader, true));
+  add("mean |v|", false, value_norm(reader, false));
+  add("|e|", false, statistic(reader, "estimate_norm"));
+  const auto own = [&](const std::string& name, bool largest_first, std::string_view dataset) {
+    scores.push_back({name, filter_source, largest_first, statistic(reader, dataset)});
+  };
+  own("n_eff", false, "n_eff");
+  own("K", true, "kalman_gain");
+  own("scaled K", true, "kalman_gain_scaled");
+  own("|K o e|", false, "gained_estimate_norm");
+  own("lambda_obs", true, "observation_precision");
+  return scores;
+}
+
+std::vector<std::size_t> order_of(const HeadScore& score) {
+  std::vector<std::size_t> order(score.values.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+    return score.largest_first ? score.values[a] > score.values[b] : score.values[a] < score.values[b];
+  });
+  return order;
+}
+
+std::vector<std::size_t> random_order(std::size_t heads, std::uint64_t seed, std::size_t draw) {
+  std::vector<std::size_t> order(heads);
+  std::iota(order.begin(), order.end(), 0);
+  Random(seed, 0x6865616473 + draw).shuffle(order);
+  return order;
+}
+
+std::size_t heads_of_share(double share, std::size_t heads) {
+  return static_cast<std::size_t>(std::lround(share * static_cast<double>(heads)));
+}
+
+InactiveHeads inactive_heads(const InactiveHeadsInput& input) {
+  ASSERT(!input.scores.empty() && !input.shares.empty() && !input.by_random.empty() &&
+             input.by_score.size() == input.scores.size(),
+         "inactive heads: nothing to compare");
+  const std::size_t documents = input.single.front().size();
+  std::vector<double> random_areas(documents);
+  std::vector<double> random_changes(input.shares.size());
+  const double share_of_draw = 1 / static_cast<double>(input.by_random.size());
+  for (const auto& draw : input.by_random) {
+    const std::vector<double> areas = areas_of(input.shares, draw), changes = means_of(draw);
+    for (std::size_t i = 0; i < documents; ++i) random_areas[i] += areas[i] * share_of_draw;
+    for (std::size_t i = 0; i < changes.size(); ++i) random_changes[i] += changes[i] * share_of_draw;
+  }
+  InactiveHeads result{documents,
+                       input.single.size(),
+                       input.shares,
+                       {},
+                       random_changes,
+                       mean(random_areas),
+                       mean_interval(random_areas),
+                       {},
+                       {},
+                       0,
+                       Maybe<Interval>::none("there is no score of a kind")};
+  const std::vector<double> single = means_of(input.single);
+  std::optional<std::size_t> best[2];  // literature, filter
+  std::vector<std::vector<double>> areas;
+  for (std::size_t i = 0; i < input.scores.size(); ++i) {
+    const HeadScore& score = input.scores[i];
+    areas.push_back(areas_of(input.shares, input.by_score[i]));
+    const double area = mean(areas.back());
+    std::vector<double> turned = score.values;  // inactive is small
+    if (score.largest_first)
+      for (double& value : turned) value = -value;
+    const std::vector<double> against = minus(areas.back(), random_areas);
+    result.curves.push_back({score.name, score.source, means_of(input.by_score[i]), area, mean_interval(areas.back()),
+                             mean(against), mean_interval(against),
+                             correlation(turned, single, {"score", "change of the loss"}).spearman});
+    std::optional<std::size_t>& leader = best[score.source == literature ? 0 : 1];
+    if (!leader || area < mean(areas[*leader])) leader = i;
+  }
+  if (best[0] && best[1]) {
+    const std::vector<double> difference = minus(areas[*best[1]], areas[*best[0]]);
+    result.best_literature = input.scores[*best[0]].name;
+    result.best_filter = input.scores[*best[1]].name;
+    result.filter_minus_literature = mean(difference);
+    result.filter_interval = mean_interval(difference);
+  }
+  std::ranges::stable_sort(result.curves, {}, &ScoreCurve::area);
+  return result;
+}
+
+OrderedJson to_json(const InactiveHeads& result) {
+  OrderedJson json = {{"documents", result.documents}, {"heads", result.heads}, {"shares", result.shares}};
+  json["random"] = {{"changes", result.random_changes}, {"area", result.random_area}};
+  put(json["random"], "interval", result.random_interval);
+  json["scores"] = OrderedJson::array();
+  for (const ScoreCurve& curve : result.curves) {
+    OrderedJson& made = json["scores"].emplace_back(
+        OrderedJson{{"score", curve.name}, {"source", curve.source}, {"changes", curve.changes}, {"area", curve.area}});
+    put(made, "interval", curve.interval);
+    made["against_random"] = curve.against_random;
+    put(made, "against_random_interval", curve.against_interval);
+    put(made, "spearman", curve.spearman);
+  }
+  json["best_literature"] = result.best_literature;
+  json["best_filter"] = result.best_filter;
+  json["filter_minus_literature"] = result.filter_minus_literature;
+  put(json, "filter_minus_literature_interval", result.filter_interval);
+  return json;
+}
+
+}  // namespace gainlens::analyses

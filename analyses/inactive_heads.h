@@ -1,0 +1,73 @@
+#pragma once
+
+#include "analyses/measured.h"
+#include "core/json.h"
+#include "runfile/run_reader.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+// Which heads does nothing need? docs/analyses/inactive-heads.md.
+
+namespace gainlens::analyses {
+
+/// A number of every head, by which heads are chosen to be set to zero.
+struct HeadScore {
+  std::string name;
+  std::string source;          ///< "literature" or "filter"
+  bool largest_first;          ///< which heads it calls inactive: those with the largest numbers, or the smallest
+  std::vector<double> values;  ///< [layer, head] finite
+};
+
+/// The scores that a sweep stores, at its longest length: of the literature raw and over the mean of their layer, and
+/// those of the filter.
+/// @throws InvalidArgument  the run lacks a layer of the model, or a statistic
+std::vector<HeadScore> head_scores(const runfile::RunReader& reader);
+
+/// The heads in the order in which a score gives them up. Ties keep the order of the model.
+std::vector<std::size_t> order_of(const HeadScore& score);
+/// The same at random. @param draw  which of several orders
+std::vector<std::size_t> random_order(std::size_t heads, std::uint64_t seed, std::size_t draw);
+/// How many heads a share of them is, rounded to the nearest.
+std::size_t heads_of_share(double share, std::size_t heads);
+
+/// Changes of the loss, in nats per token.
+struct InactiveHeadsInput {
+  std::vector<HeadScore> scores;
+  std::vector<double> shares;                               ///< ascending, above 0
+  std::vector<std::vector<double>> single;                  ///< [head][document] one head set to zero
+  std::vector<std::vector<std::vector<double>>> by_score;   ///< [score][share][document]
+  std::vector<std::vector<std::vector<double>>> by_random;  ///< [draw][share][document]
+};
+
+/// The curve of one score.
+struct ScoreCurve {
+  std::string name;
+  std::string source;
+  std::vector<double> changes;       ///< [share] mean over documents
+  double area;                       ///< mean change over shares from 0 to the largest, by trapezoids
+  Maybe<Interval> interval;          ///< 95% over documents
+  double against_random;             ///< area minus that of random heads
+  Maybe<Interval> against_interval;  ///< paired over documents
+  Measured spearman;                 ///< of the score, turned so that inactive is small, with the single changes
+};
+
+struct InactiveHeads {
+  std::size_t documents;
+  std::size_t heads;
+  std::vector<double> shares;
+  std::vector<ScoreCurve> curves;      ///< smallest area first
+  std::vector<double> random_changes;  ///< [share] mean over draws and documents
+  double random_area;
+  Maybe<Interval> random_interval;
+  std::string best_literature, best_filter;
+  double filter_minus_literature;  ///< of the areas of the two best; they are chosen by these same documents
+  Maybe<Interval> filter_interval;
+};
+
+InactiveHeads inactive_heads(const InactiveHeadsInput& input);
+OrderedJson to_json(const InactiveHeads& result);
+
+}  // namespace gainlens::analyses

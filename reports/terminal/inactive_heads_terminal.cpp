@@ -1,0 +1,57 @@
+#include "reports/terminal/inactive_heads_terminal.h"
+
+#include "core/counted.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+namespace gainlens::reports {
+namespace {
+
+std::string numbers(const std::vector<double>& changes) {
+  std::string text;
+  for (const double change : changes) text += fmt::format(" {:>+8.4f}", change);
+  return text;
+}
+
+std::string bracket(const analyses::Maybe<analyses::Interval>& interval) {
+  return interval ? fmt::format("[{:+.4f}, {:+.4f}]", interval->low, interval->high) : "–";
+}
+
+}  // namespace
+
+std::string print_inactive_heads(const analyses::InactiveHeads& result, const std::string& of) {
+  std::string text = fmt::format(
+      "measured  {}; {}\n\nChange of the loss, in nats per token, with these shares of heads "
+      "set to zero; their mean from 0 on [95% over documents]\n{:<23}",
+      of, counted(result.heads, "head"), "score");
+  for (const double share : result.shares) text += fmt::format(" {:>8}", fmt::format("{:.0f}%", 100 * share));
+  text += fmt::format("  {:>8}  {:>20}  {:>20}  {:>8}\n", "mean", "", "mean less random's", "Spearman");
+  const auto row = [&](std::string_view name, const std::vector<double>& changes, double area,
+                       const analyses::Maybe<analyses::Interval>& interval) {
+    text += fmt::format("{:<23}{}  {:>+8.4f}  {:>20}", name, numbers(changes), area, bracket(interval));
+  };
+  for (const analyses::ScoreCurve& curve : result.curves) {
+    row(curve.source == "filter" ? curve.name + " (filter)" : curve.name, curve.changes, curve.area, curve.interval);
+    text += fmt::format("  {:>20}  {:>8}\n", bracket(curve.against_interval),
+                        curve.spearman ? fmt::format("{:+.2f}", *curve.spearman) : "–");
+  }
+  row("random heads", result.random_changes, result.random_area, result.random_interval);
+  text += "\n";
+  if (!result.best_filter.empty()) {
+    text += fmt::format("\nbest of the filter, {}, less best of the literature, {}: {:+.4f} {}\n", result.best_filter,
+                        result.best_literature, result.filter_minus_literature, bracket(result.filter_interval));
+    const bool better = result.filter_interval && result.filter_interval->high < 0,
+               worse = result.filter_interval && result.filter_interval->low > 0;
+    text += fmt::format("the filter's scores are {} the best of the literature (both are chosen by these documents)\n",
+                        better  ? "better than"
+                        : worse ? "worse than"
+                                : "not shown to differ from");
+  }
+  return text + "Spearman: of the score, turned so that inactive is small, with the change by each head alone.\n";
+}
+
+}  // namespace gainlens::reports

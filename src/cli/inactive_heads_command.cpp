@@ -1,0 +1,213 @@
+#include "cli/commands.h"
+
+#include "analyses/inactive_heads.h"
+#include "cli/given_run.h"
+#include "cli/ignored_keys.h"
+#include "cli/text_options.h"
+#include "core/check.h"
+#include "core/console.h"
+#include "core/counted.h"
+#include "core/json.h"
+#include "core/quantity.h"
+#include "formats/hub_cache.h"
+#include "interventions/run_interventions.h"
+#include "models/checkpoint/checkpoint_source.h"
+#include "models/checkpoint/torch_dtype.h"
+#include "recommend/recommender_files.h"
+#include "reports/terminal/inactive_heads_terminal.h"
+#include "runfile/hash_cache.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+
+namespace gainlens::cli {
+namespace {
+
+/// Shares of heads that are set to zero together.
+const std::vector<double> zeroed_shares = {0.05, 0.1, 0.15, 0.2, 0.25, 0.3};
+
+struct InactiveHeadsArguments {
+  std::string model;
+  std::vector<std::string> ignored_config_keys;
+  TextOptions text;
+  std::string run;
+  std::string lengths;
+  std::int64_t samples = 16;
+  std::int64_t draws = 5;
+  std::string dtype = "float32";
+  bool stream_weights = false;
+  std::string out;
+};
+
+/// @throws InvalidArgument  the run is one of another model, or of some of its layers
+void check_same_model(const runfile::RunReader& reader, const models::CheckpointSource& checkpoint) {
+  const runfile::HashCache hashes = runfile::HashCache::of_user();
+  std::map<std::string, std::string> files;
+  for (const std::filesystem::path& file : checkpoint.files) files[file.filename().string()] = hashes.sha256(file);
+  const std::string where = printable(reader.path().string());
+  CHECK(files == reader.request().model, "--run: {} is a sweep of another model; sweep this one", where);
+  const std::int64_t layers = checkpoint.config.layers;
+  CHECK(checkpoint.config.attention_layers(layers) == layers,
+        "--run: the model has layers of linear attention (the gated delta rule), which have no heads");
+  CHECK(std::ssize(reader.layers()) == layers, "--run: {} has {} of {} layers; sweep all of them", where,
+        reader.layers().size(), layers);
+}
+
+/// Heads that are set to zero together, as an intervention.
+interventions::Intervention zeroed(std::vector<std::size_t> heads, std::size_t heads_of_layer) {
+  std::ranges::sort(heads);
+  interventions::Intervention made;
+  for (const std::size_t head : heads) {
+    interventions::Write& write = made.writes.emplace_back();
+    write.site = fmt::format("blocks.{}.attn.hook_z", head / heads_of_layer);
+    write.head = static_cast<std::int64_t>(head % heads_of_layer);
+  }
+  return made;
+}
+
+/// The sets of one order: its first heads, for each share.
+std::vector<interventions::Intervention> sets_of(const std::vector<std::size_t>& order, std::size_t heads_of_layer) {
+  std::vector<interventions::Intervention> sets;
+  for (const double share : zeroed_shares) {
+    const std::size_t count = analyses::heads_of_share(share, order.size());
+    CHECK(count >= 1, "--run: {} heads are too few; 5% of them are none", order.size());
+    sets.push_back(zeroed({order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count)}, heads_of_layer));
+  }
+  return sets;
+}
+
+/// Everything that is set to zero, set by set.
+struct Plan {
+  std::vector<interventions::Intervention> single;                  // [head]
+  std::vector<std::vector<interventions::Intervention>> by_score;   // [score][share]
+  std::vector<std::vector<interventions::Intervention>> by_random;  // [draw][share]
+
+  /// Each once. Single heads are those of --each-head.
+  std::vector<interventions::Intervention> together() const {
+    std::vector<interventions::Intervention> all;
+    std::set<std::string> texts;
+    for (const auto* sets : {&by_score, &by_random}) {
+      for (const auto& order : *sets)
+        for (const interventions::Intervention& set : order)
+          if (set.writes.size() > 1 && texts.insert(set.text()).second) all.push_back(set);
+    }
+    return all;
+  }
+};
+
+Plan plan_of(const std::vector<analyses::HeadScore>& scores, std::size_t heads_of_layer, std::int64_t draws,
+             std::uint64_t seed) {
+  const std::size_t heads = scores.front().values.size();
+  Plan plan;
+  for (std::size_t head = 0; head < heads; ++head) plan.single.push_back(zeroed({head}, heads_of_layer));
+  for (const analyses::HeadScore& score : scores)
+    plan.by_score.push_back(sets_of(analyses::order_of(score), heads_of_layer));
+  for (std::int64_t draw = 0; draw < draws; ++draw) {
+    plan.by_random.push_back(
+        sets_of(analyses::random_order(heads, seed, static_cast<std::size_t>(draw)), heads_of_layer));
+  }
+  return plan;
+}
+
+interventions::InterveneOptions options_of(const InactiveHeadsArguments& arguments, const GlobalOptions& global,
+                                           const std::filesystem::path& model, const Plan& plan) {
+  interventions::InterveneOptions options;
+  options.model = model;
+  options.ignored_config_keys = arguments.ignored_config_keys;
+  options.source = arguments.text.source();
+  options.length = parse_count(arguments.lengths, "--lengths");
+  CHECK(arguments.samples >= 1, "--samples: {}; must be at least 1", arguments.samples);
+  options.samples = arguments.samples;
+  options.given = plan.together();
+  options.every.heads = true;
+  options.dtype = models::parse_dtype(arguments.dtype, "--dtype");
+  options.stream_weights = arguments.stream_weights;
+  options.seed = global.seed;
+  options.out = arguments.out;
+  options.quiet = global.quiet;
+  return options;
+}
+
+/// Changes of the loss by document, of interventions by their text.
+class Changes {
+ public:
+  explicit Changes(const runfile::InterventionRun& run) {
+    for (std::size_t arm = 0; arm < run.arms.size(); ++arm) {
+      std::vector<double>& changes = by_text_[run.arms[arm].text];
+      for (std::size_t document = 0; document < run.documents(); ++document)
+        changes.push_back(run.effects[arm][document].nll - run.native[document]);
+    }
+  }
+  std::vector<std::vector<double>> of(const std::vector<interventions::Intervention>& sets) const {
+    std::vector<std::vector<double>> changes;
+    for (const interventions::Intervention& set : sets) changes.push_back(by_text_.at(set.text()));
+    return changes;
+  }
+
+ private:
+  std::map<std::string, std::vector<double>> by_text_;
+};
+
+void find_inactive_heads(const InactiveHeadsArguments& arguments, const GlobalOptions& global) {
+  CHECK(arguments.draws >= 1, "--draws: {}; must be at least 1", arguments.draws);
+  const std::filesystem::path model = formats::locate_checkpoint(arguments.model);
+  refuse_run_for_checkpoint(model);
+  CHECK(!recommend::is_recommender(model), "{}: is a recommender; inactive-heads takes language models",
+        printable(arguments.model));
+  const GivenRun given = open_given_run(arguments.run);
+  check_same_model(given.reader, models::open_checkpoint(model, arguments.ignored_config_keys));
+  analyses::InactiveHeadsInput input;
+  input.scores = analyses::head_scores(given.reader);
+  input.shares = zeroed_shares;
+  const Plan plan = plan_of(input.scores, static_cast<std::size_t>(given.reader.heads()), arguments.draws, global.seed);
+  const runfile::InterventionRun run = interventions::run_interventions(options_of(arguments, global, model, plan));
+  const Changes changes(run);
+  input.single = changes.of(plan.single);
+  for (const auto& sets : plan.by_score) input.by_score.push_back(changes.of(sets));
+  for (const auto& sets : plan.by_random) input.by_random.push_back(changes.of(sets));
+  const analyses::InactiveHeads result = analyses::inactive_heads(input);
+  if (global.json) {
+    print_result("{}\n", json_text(to_json(result)));
+    return;
+  }
+  print_result("{}", reports::print_inactive_heads(
+                         result, fmt::format("{} of {}", counted(result.documents, "document"),
+                                             counted(parse_count(arguments.lengths, "--lengths"), "token"))));
+}
+
+}  // namespace
+
+void add_inactive_heads(CLI::App& app, const GlobalOptions& global, Action& action) {
+  CLI::App* command = add_subcommand(
+      app, subcommand_named("inactive-heads"),
+      "gainlens inactive-heads MODEL --run sweep --text wiki.valid.txt --lengths 512 --samples 16 --out run",
+      "Scores every head by what a sweep has stored: by numbers of the literature (weight of key 0, entropy, |v_0|,\n"
+      "mean |v|, |e|, each raw and over the mean of its layer) and by those of the filter (n_eff, K, scaled K, |K o "
+      "e|,\n"
+      "lambda_obs). The 5, 10, .. 30% of heads that a score calls inactive are set to zero together, at the result of\n"
+      "attention, and so are as many random heads. The less the loss grows, the better the score.\n"
+      "docs/analyses/inactive-heads.md tells how to read the table.");
+  auto arguments = std::make_shared<InactiveHeadsArguments>();
+  add_model_option(*command, arguments->model);
+  command->add_option("--run", arguments->run, "Run of `gainlens sweep` of this model, all layers, another text")
+      ->required();
+  add_text_options(*command, arguments->text);
+  command->add_option("--lengths", arguments->lengths, "Tokens of a document, BOS included: one number; 1k is 1024")
+      ->required();
+  command->add_option("--samples", arguments->samples, "Number of documents")->capture_default_str();
+  command->add_option("--draws", arguments->draws, "Number of random orders of heads")->capture_default_str();
+  add_dtype_option(*command, arguments->dtype);
+  command->add_flag("--stream-weights", arguments->stream_weights,
+                    "For models larger than memory: read each layer from the files when it runs. The numbers are the "
+                    "same");
+  command->add_option("--out", arguments->out,
+                      "Run folder that keeps the interventions, as that of intervene. The same command called again "
+                      "continues it, or prints it");
+  add_ignored_keys(*command, arguments->ignored_config_keys);
+  command->callback(
+      [arguments, &global, &action] { action = [arguments, &global] { find_inactive_heads(*arguments, global); }; });
+}
+
+}  // namespace gainlens::cli

@@ -1,0 +1,85 @@
+#include "analyses/inactive_heads.h"
+
+#include "analyses/synthetic_run.h"
+#include "support/shared_data.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace gainlens::analyses {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::UnorderedElementsAreArray;
+
+HeadScore score(const std::string& source, bool largest_first, std::vector<double> values) {
+  return {source == "filter" ? "b" : "a", source, largest_first, std::move(values)};
+}
+
+TEST(InactiveHeads, ScoresOrderTheHeads) {
+  EXPECT_THAT(order_of(score("filter", true, {1, 3, 2, 3})), ElementsAre(1, 3, 2, 0));
+  EXPECT_THAT(order_of(score("filter", false, {1, 3, 2, 1})), ElementsAre(0, 3, 2, 1));
+  const std::vector<std::size_t> all = {0, 1, 2, 3, 4, 5, 6, 7};
+  EXPECT_THAT(random_order(8, 3, 0), UnorderedElementsAreArray(all));
+  EXPECT_EQ(random_order(8, 3, 0), random_order(8, 3, 0));
+  EXPECT_NE(random_order(8, 3, 0), random_order(8, 3, 1));
+  EXPECT_EQ(heads_of_share(0.05, 60), 3u);
+  EXPECT_EQ(heads_of_share(0.3, 60), 18u);
+}
+
+/// Worked by hand: four heads, two shares, two documents.
+TEST(InactiveHeads, AreasByHand) {
+  InactiveHeadsInput input;
+  input.scores = {score("literature", false, {1, 2, 3, 4}), score("filter", true, {1, 2, 3, 4})};
+  input.shares = {0.25, 0.5};
+  input.single = {{0.1, 0.3}, {0.2, 0.2}, {0.5, 0.3}, {1, 2}};
+  input.by_score = {{{0.2, 0.4}, {0.4, 1.0}}, {{1, 2}, {2, 4}}};
+  input.by_random = {{{0.4, 0.4}, {0.8, 0.8}}, {{0.2, 0.4}, {0.4, 0.8}}};
+  const InactiveHeads found = inactive_heads(input);
+  EXPECT_EQ(found.documents, 2u);
+  EXPECT_EQ(found.heads, 4u);
+  // Document 0 of the first score: trapezoids 0.25 (0 + 0.2) / 2 + 0.25 (0.2 + 0.4) / 2 over 0.5 are 0.2.
+  ASSERT_EQ(found.curves.size(), 2u);
+  EXPECT_EQ(found.curves[0].name, "a");
+  EXPECT_NEAR(found.curves[0].area, (0.2 + 0.45) / 2, 1e-12);
+  EXPECT_NEAR(found.curves[0].changes[1], 0.7, 1e-12);
+  EXPECT_NEAR(found.curves[1].area, (1 + 2) / 2.0, 1e-12);
+  EXPECT_NEAR(found.random_area, (0.3 + 0.4) / 2, 1e-12);
+  EXPECT_NEAR(found.random_changes[0], 0.35, 1e-12);
+  EXPECT_NEAR(found.curves[0].against_random, 0.325 - 0.35, 1e-12);
+  // The single changes are 0.2, 0.2, 0.4, 1.5: ranks 1.5, 1.5, 3, 4 against 1, 2, 3, 4.
+  EXPECT_NEAR(*found.curves[0].spearman, 4.5 / std::sqrt(5 * 4.5), 1e-12);
+  EXPECT_NEAR(*found.curves[1].spearman, -4.5 / std::sqrt(5 * 4.5), 1e-12);
+  EXPECT_EQ(found.best_literature, "a");
+  EXPECT_EQ(found.best_filter, "b");
+  EXPECT_NEAR(found.filter_minus_literature, 1.5 - 0.325, 1e-12);
+  const OrderedJson json = to_json(found);
+  EXPECT_EQ(json.at("scores").at(0).at("score"), "a");
+  EXPECT_EQ(json.at("scores").size(), 2u);
+}
+
+TEST(InactiveHeads, ScoresComeFromASweep) {
+  const gainlens::testing::TemporaryFolder folder;
+  const gainlens::testing::SyntheticRun run;
+  const auto reader = gainlens::testing::write_run(folder.path() / "run", run);
+  const std::vector<HeadScore> scores = head_scores(reader);
+  EXPECT_EQ(scores.size(), 15u);
+  for (const HeadScore& one : scores) EXPECT_EQ(one.values.size(), 32u) << one.name;
+  const auto named = [&](const std::string& name) { return *std::ranges::find(scores, name, &HeadScore::name); };
+  // Over the mean of the layer: the four heads of a layer have the mean 1.
+  const std::vector<double> relative = named("weight of key 0 / layer").values;
+  for (std::size_t layer = 0; layer < 8; ++layer)
+    EXPECT_NEAR((relative[4 * layer] + relative[4 * layer + 1] + relative[4 * layer + 2] + relative[4 * layer + 3]) / 4,
+                1, 1e-9);
+  // Two query heads share a KV head, and so its values.
+  const std::vector<double> norms = named("|v_0|").values;
+  EXPECT_EQ(norms[0], norms[1]);
+  EXPECT_EQ(norms[2], norms[3]);
+}
+
+}  // namespace
+}  // namespace gainlens::analyses

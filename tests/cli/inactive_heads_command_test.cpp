@@ -1,0 +1,97 @@
+#include "core/json.h"
+#include "support/file_bytes.h"
+#include "support/program.h"
+#include "support/refused_call.h"
+#include "support/shared_data.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+namespace gainlens::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::string models = GAINLENS_SOURCE_DIR "/tests/golden/models/";
+const std::string llama = models + "llama";  // 12 heads
+
+class InactiveHeadsCommand : public ::testing::Test {
+ protected:
+  std::string ids(int step) const {
+    std::string text = "[";
+    for (int i = 0; i < 200; ++i) text += (i == 0 ? "" : ",") + std::to_string(3 + (i * step + i * i / 7) % 58);
+    return write_file(folder_.path() / ("ids-" + std::to_string(step) + ".json"), text + "]");
+  }
+  std::string sweep(const std::string& model, const std::vector<std::string>& more = {}) const {
+    const std::string out = folder_.path() / "sweep";
+    std::vector<std::string> words = {"sweep",     model, "--tokens", ids(29), "--lengths", "32",
+                                      "--samples", "2",   "--out",    out,     "--quiet"};
+    words.insert(words.end(), more.begin(), more.end());
+    EXPECT_EQ(run_gainlens(words).exit_code, 0);
+    return out;
+  }
+  ProgramResult call(const std::string& run, const std::vector<std::string>& more,
+                     const std::string& model = llama) const {
+    std::vector<std::string> words = {"inactive-heads", model, "--tokens",  ids(13), "--lengths", "32",
+                                      "--run",          run,   "--threads", "1",     "--quiet"};
+    for (const char* option : {"--samples", "--draws"})
+      if (std::ranges::find(more, option) == more.end()) words.insert(words.end(), {option, "2"});
+    words.insert(words.end(), more.begin(), more.end());
+    return run_gainlens(words);
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(InactiveHeadsCommand, ComparesScoresWithExactAblation) {
+  const std::string run = sweep(llama);
+  const ProgramResult result = call(run, {"--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const Json json = Json::parse(result.out);
+  EXPECT_EQ(json.at("heads"), 12);
+  EXPECT_EQ(json.at("documents"), 2);
+  ASSERT_EQ(json.at("scores").size(), 15u);
+  for (std::size_t i = 1; i < 15; ++i)
+    EXPECT_LE(json.at("scores").at(i - 1).at("area").get<double>(), json.at("scores").at(i).at("area").get<double>());
+  // 5% of 12 heads is one: the first change of the best score is that of a single head.
+  const ProgramResult each = run_gainlens({"intervene", llama, "--tokens", ids(13), "--lengths", "32", "--samples", "2",
+                                           "--each-head", "--quiet", "--json", "--threads", "1"});
+  ASSERT_EQ(each.exit_code, 0) << each.error;
+  double nearest = 1;
+  const double first = json.at("scores").at(0).at("changes").at(0);
+  const Json ablated = Json::parse(each.out);
+  for (const Json& arm : ablated.at("arms"))
+    nearest = std::min(nearest, std::abs(arm.at("delta").get<double>() - first));
+  EXPECT_LT(nearest, 1e-12);
+
+  const ProgramResult table = call(run, {"--out", folder_.path() / "kept"});
+  EXPECT_EQ(table.exit_code, 0) << table.error;
+  for (const char* part : {"12 heads", "random heads", "scaled K (filter)", "|v_0| / layer", "best of the filter, "})
+    EXPECT_THAT(table.out, HasSubstr(part));
+  EXPECT_EQ(call(run, {"--out", folder_.path() / "kept"}).out, table.out);
+}
+
+TEST_F(InactiveHeadsCommand, WrongRequestsGetOneLine) {
+  const std::string run = sweep(llama);
+  expect_refused(call(run, {}, models + "qwen3"), "is a sweep of another model; sweep this one");
+  expect_refused(call(run, {"--draws", "0"}), "--draws: 0; must be at least 1");
+  expect_refused(call(run, {"--samples", "0"}), "--samples: 0; must be at least 1");
+  expect_refused(call(llama, {}), "is a checkpoint, and a run is needed here");
+}
+
+TEST_F(InactiveHeadsCommand, SomeLayersAreNotEnough) {
+  expect_refused(call(sweep(llama, {"--layers", "0:1"}), {}), "has 1 of 3 layers; sweep all of them");
+}
+
+TEST_F(InactiveHeadsCommand, TooFewHeadsAreRefused) {
+  expect_refused(call(sweep(models + "qwen3-gate-headwise"), {}, models + "qwen3-gate-headwise"),
+                 "8 heads are too few; 5% of them are none");
+}
+
+}  // namespace
+}  // namespace gainlens::testing
