@@ -14,6 +14,9 @@ double mean_of(const std::vector<InterventionEffect>& documents, double Interven
   return mean(values);
 }
 
+/// Why an arm without any effect has no interval.
+constexpr const char* changes_nothing = "the intervention changes nothing";
+
 Maybe<Interval> delta_interval(const std::vector<double>& deltas, double scale) {
   if (deltas.size() >= 2 && alike(deltas, scale))
     return Maybe<Interval>::none("the difference is the same in every document, up to rounding");
@@ -25,18 +28,21 @@ ArmEffect effect_of(const runfile::InterventionRun& run, std::size_t arm, double
   const std::vector<InterventionEffect>& documents = run.effects.at(arm);
   std::vector<double> deltas;
   double largest = 0;
+  std::size_t changed = 0;
   for (std::size_t i = 0; i < documents.size(); ++i) {
     deltas.push_back(documents[i].nll - run.native[i]);
     largest = std::max(largest, documents[i].largest_logit_change);
+    if (documents[i].largest_logit_change > 0) ++changed;
   }
   const double nll = mean_of(documents, &InterventionEffect::nll);
   return {run.arms[arm].text,
           nll,
-          nll - native,
-          delta_interval(deltas, std::max(nll, native)),
+          changed == 0 ? 0 : nll - native,
+          changed == 0 ? Maybe<Interval>::none(changes_nothing) : delta_interval(deltas, std::max(nll, native)),
           mean_of(documents, &InterventionEffect::site_norm_before),
           mean_of(documents, &InterventionEffect::site_norm_after),
-          largest};
+          largest,
+          changed};
 }
 
 OrderedJson to_json(const ArmEffect& effect) {
@@ -45,6 +51,8 @@ OrderedJson to_json(const ArmEffect& effect) {
   json["site_norm_before"] = effect.site_norm_before;
   json["site_norm_after"] = effect.site_norm_after;
   json["largest_logit_change"] = effect.largest_logit_change;
+  json["changes_nothing"] = effect.changes_nothing();
+  json["documents_changed"] = effect.documents_changed;
   return json;
 }
 

@@ -20,9 +20,12 @@ struct ArmEffect {
   /// Of the delta, from the paired differences of documents, which are taken as independent. Missing: fewer than two
   /// documents, or the same difference in each.
   Maybe<Interval> interval;
-  double site_norm_before;      ///< mean over documents
-  double site_norm_after;       ///< mean over documents
-  double largest_logit_change;  ///< over all documents
+  double site_norm_before;        ///< mean over documents
+  double site_norm_after;         ///< mean over documents
+  double largest_logit_change;    ///< over all documents
+  std::size_t documents_changed;  ///< in the others no logit changed, and the difference is exactly 0
+
+  bool changes_nothing() const { return documents_changed == 0; }
 };
 
 /// An intervention with its control: the same with random other heads of the layer.

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <set>
 #include <string_view>
 #include <vector>
@@ -18,10 +19,19 @@ namespace {
 using analyses::ControlledArm;
 using analyses::InterventionEffects;
 
-constexpr std::size_t longest_name = 60, shown_worst = 5, many = 10;
+constexpr std::size_t shown_worst = 5, many = 10, named_idle = 8;
 
+/// Never cut: paths and positions at its end may be all that tells two rows apart.
 std::string name_of(const analyses::ArmEffect& arm) {
-  return printable(arm.intervention, longest_name);
+  return printable(arm.intervention, arm.intervention.size());
+}
+
+/// The names of some arms, the first of them if there are many.
+std::string names_of(const std::vector<std::string>& names) {
+  const std::size_t shown = std::min(names.size(), named_idle);
+  return fmt::format(
+      "{}{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+      shown < names.size() ? fmt::format(" and {} more (marked in the table)", names.size() - shown) : "");
 }
 
 /// "[+0.0123, +0.0456]"
@@ -43,22 +53,42 @@ std::string heads_of(const std::string& intervention) {
 std::string row(const ControlledArm& one, std::size_t width) {
   const analyses::ArmEffect& arm = one.arm;
   const std::string control =
-      one.control ? fmt::format("{:+.4f} ({})", one.control->delta, printable(heads_of(one.control->intervention), 20))
+      one.control ? fmt::format("{:+.4f} ({})", one.control->delta, printable(heads_of(one.control->intervention), 200))
                   : "–";
   return fmt::format("{:<{}}  {:>10.4g} {:>10.4g}  {:>10.4g}  {:>8.4f}  {:>+8.4f}  {:>20}  {:>14}\n", name_of(arm),
                      width, arm.site_norm_before, arm.site_norm_after, arm.largest_logit_change, arm.nll, arm.delta,
-                     interval_text(arm.interval), control);
+                     arm.changes_nothing() ? "changes nothing" : interval_text(arm.interval), control);
 }
 
-/// What all interventions changed, at least.
+/// What the interventions changed, at least, and which changed nothing.
 std::string proof(const InterventionEffects& effects) {
-  const auto weakest =
-      std::ranges::min_element(effects.arms, {}, [](const auto& one) { return one.arm.largest_logit_change; });
-  return fmt::format(
-      "acted     {} changed {} site and the logits (the least by {:.3g}); nothing before the first changed position "
+  std::vector<std::string> idle, partly, idle_controls;
+  double least = std::numeric_limits<double>::infinity();
+  for (const ControlledArm& one : effects.arms) {
+    if (one.control && one.control->changes_nothing() &&
+        std::ranges::find(idle_controls, name_of(*one.control)) == idle_controls.end())
+      idle_controls.push_back(name_of(*one.control));
+    if (one.arm.changes_nothing()) {
+      idle.push_back(name_of(one.arm));
+      continue;
+    }
+    least = std::min(least, one.arm.largest_logit_change);
+    if (one.arm.documents_changed < effects.documents) partly.push_back(name_of(one.arm));
+  }
+  const std::size_t acted = effects.arms.size() - idle.size();
+  std::string text = fmt::format(
+      "acted     {}{} changed {} site and the logits (the least by {:.3g}); nothing before the first changed position "
       "moved\n",
-      counted(effects.arms.size(), "intervention"), effects.arms.size() == 1 ? "its" : "their",
-      weakest->arm.largest_logit_change);
+      idle.empty() ? "" : fmt::format("{} of ", acted), counted(effects.arms.size(), "intervention"),
+      acted == 1 ? "its" : "their", least);
+  const auto add = [&](const std::vector<std::string>& names, std::string_view one, std::string_view several) {
+    if (names.empty()) return;
+    text += fmt::format("          {} {}: {}\n", names.size(), names.size() == 1 ? one : several, names_of(names));
+  };
+  add(idle, "changes nothing", "change nothing");
+  add(partly, "changes nothing in some documents", "change nothing in some documents");
+  add(idle_controls, "control changes nothing", "controls change nothing");
+  return text;
 }
 
 std::string worst(const InterventionEffects& effects) {
@@ -83,7 +113,7 @@ std::string which_heads(const InterventionEffects& effects) {
 std::string missing(const InterventionEffects& effects) {
   std::set<std::string> reasons;
   for (const ControlledArm& one : effects.arms)
-    if (!one.arm.interval) reasons.insert(one.arm.interval.reason());
+    if (!one.arm.interval && !one.arm.changes_nothing()) reasons.insert(one.arm.interval.reason());
   std::string text;
   for (const std::string& reason : reasons) text += fmt::format("No interval: {}.\n", reason);
   return text;

@@ -27,7 +27,8 @@ struct PlacedWrite {
 struct Arm {
   std::string text;
   std::vector<PlacedWrite> writes;
-  bool control = false;  ///< nobody asked for it
+  bool control = false;         ///< nobody asked for it
+  bool may_do_nothing = false;  ///< one of many units, of which some may be dead: it is measured as 0, and no error
 
   /// "intervention 'TEXT'", for messages.
   std::string named() const;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -34,8 +35,8 @@ at::Tensor written(const Arm& arm, const PlacedWrite& placed, const at::Tensor& 
   at::Tensor part = placed.place.part(replacement, placed.write);
   const at::Tensor before = part.clone();
   part.copy_(new_values(placed, before, means, donor));
-  CHECK(!at::equal(before, part), "{}: it changes nothing at {} (norm {:.6g} before and after)", arm.named(),
-        placed.place.site.name, std::sqrt(sum_of_squares(before)));
+  CHECK(arm.may_do_nothing || !at::equal(before, part), "{}: it changes nothing at {} (norm {:.6g} before and after)",
+        arm.named(), placed.place.site.name, std::sqrt(sum_of_squares(before)));
   seen.squares_before += sum_of_squares(before);
   seen.squares_after += sum_of_squares(part);
   ++seen.writes;
@@ -46,15 +47,32 @@ double mean(const std::vector<double>& losses) {
   return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
 }
 
-/// The sites of an arm at which a pass that is watched takes another way; "" if there are none.
+/// The sites of an arm if a pass in which they are replaced may take another way than a native one; "" if it does not.
+/// Of several sites together this is not known.
 std::string other_ways(const Arm& arm) {
   std::set<std::string> sites;
-  for (const PlacedWrite& placed : arm.writes) {
-    if (!replacing_keeps_bits(placed.place.site)) sites.insert(placed.place.site.name);
-  }
+  for (const PlacedWrite& placed : arm.writes) sites.insert(placed.place.site.name);
+  if (sites.size() == 1 && replacing_keeps_bits(arm.writes.front().place.site)) return {};
   std::string key;
   for (const std::string& site : sites) key += site + ' ';
   return key;
+}
+
+/// Refuses an explicit arm that changed no logit. Several writes that cancel each other need not do so bit by bit.
+void check_acted(const Arm& arm, const Seen& seen, double change, double rounding) {
+  if (arm.may_do_nothing) return;
+  CHECK(change > 0, "{}: it changed its site (norm {:.6g} to {:.6g}) and no logit", arm.named(),
+        std::sqrt(seen.squares_before), std::sqrt(seen.squares_after));
+  CHECK(arm.writes.size() == 1 || change > rounding,
+        "{}: its writes cancel each other: no logit changed by more than rounding ({:.3g})", arm.named(), change);
+}
+
+/// The largest change of a logit that may be rounding alone: of a whole pass, as share of the largest logit. Half
+/// precision rounds so much that it says nothing.
+double rounding_of(at::ScalarType dtype, double largest_logit) {
+  constexpr double steps = 64;
+  if (dtype == at::kDouble) return steps * std::numeric_limits<double>::epsilon() * largest_logit;
+  return dtype == at::kFloat ? steps * std::numeric_limits<float>::epsilon() * largest_logit : 0;
 }
 
 void check_causal(const Arm& arm, const at::Tensor& stream, const at::Tensor& base) {
@@ -133,13 +151,14 @@ std::vector<InterventionEffect> DocumentPasses::run_batch(std::span<const Arm* c
     std::vector<ChangedStream> changed;
     for (const std::size_t i : places) changed.push_back({streams[i].hidden, arms[i]->first_position()});
     const std::vector<StreamReading> readings = read_streams(model_, base_of(*arms[places.front()]), changed, ids_);
+    const double rounding = rounding_of(native_.scalar_type(), readings.front().largest_logit);
     for (std::size_t k = 0; k < places.size(); ++k) {
       const std::size_t i = places[k];
       const StreamReading& reading = readings[k + 1];
-      CHECK(reading.largest_change > 0, "{}: it changed its site (norm {:.6g} to {:.6g}) and no logit",
-            arms[i]->named(), std::sqrt(seen[i].squares_before), std::sqrt(seen[i].squares_after));
-      effects[i] = {mean(reading.losses), std::sqrt(seen[i].squares_before), std::sqrt(seen[i].squares_after),
-                    reading.largest_change};
+      check_acted(*arms[i], seen[i], reading.largest_change, rounding);
+      // A watched pass that changes nothing may still round otherwise than the native one.
+      const double nll = reading.largest_change > 0 ? mean(reading.losses) : native_nll_;
+      effects[i] = {nll, std::sqrt(seen[i].squares_before), std::sqrt(seen[i].squares_after), reading.largest_change};
     }
   }
   return effects;

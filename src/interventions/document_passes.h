@@ -31,7 +31,8 @@ class DocumentPasses {
   double native_nll() const { return native_nll_; }
 
   /// Runs arms with the same start, each alone.
-  /// @throws InvalidArgument  an arm changes nothing at its site, or no logit
+  /// An arm that changes nothing at its site, or no logit, has the loss of the model as it is, and no largest change.
+  /// @throws InvalidArgument  it does so, and Arm::may_do_nothing is not set; several writes cancel each other
   /// @throws RunFailed        something changed before the arm's first position; as forward() and read_streams()
   std::vector<InterventionEffect> run(const std::vector<const Arm*>& arms, const SiteValues& means,
                                       const SiteValues& donor);

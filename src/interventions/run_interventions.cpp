@@ -1,6 +1,5 @@
 #include "interventions/run_interventions.h"
 
-#include "core/atomic_file.h"
 #include "core/check.h"
 #include "core/counted.h"
 #include "core/listener.h"
@@ -9,15 +8,14 @@
 #include "core/sha256.h"
 #include "data/chunks.h"
 #include "interventions/document_passes.h"
+#include "interventions/kept_run.h"
 #include "interventions/site_values.h"
 #include "interventions/text_overlap.h"
 #include "models/checkpoint/checkpoint_source.h"
 #include "models/checkpoint/load_decoder.h"
 #include "models/checkpoint/torch_dtype.h"
 #include "models/decoder/decoder_sites.h"
-#include "runfile/folder_lock.h"
 #include "runfile/hash_cache.h"
-#include "runfile/run_folder.h"
 
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
@@ -92,8 +90,7 @@ void read_calibration(const InterveneOptions& options, Job& job) {
 void check_each_once(const std::vector<Intervention>& all) {
   std::set<std::string> texts;
   for (const Intervention& one : all) {
-    CHECK(texts.insert(one.text()).second, "intervention '{}': is asked for twice; give it once",
-          printable(one.text()));
+    CHECK(texts.insert(one.key()).second, "intervention '{}': is asked for twice; give it once", printable(one.text()));
   }
 }
 
@@ -105,6 +102,7 @@ void add_arms(const InterveneOptions& options, Job& job) {
     job.arms.push_back(place_arm(one, config, sites, options.length, options.dtype));
     job.named.push_back({job.arms.back().text, {}, {}});
     job.arms.back().control = job.arms.size() > job.asked.size();
+    job.arms.back().may_do_nothing = job.arms.size() > options.given.size();
   };
   job.asked = options.given;
   for (Intervention& one : interventions_on(options.every, config)) job.asked.push_back(std::move(one));
@@ -192,85 +190,10 @@ std::size_t donor_of(std::size_t document, std::size_t documents, std::uint64_t 
   return (document + 1 + random.below(documents - 1)) % documents;
 }
 
-/// Refuses a folder whose run was asked for otherwise.
-void check_same(const Json& stored, const Json& asked, const fs::path& folder) {
-  if (stored == asked) return;
-  const std::string where = printable(folder.string());
-  CHECK(stored.is_object() && stored.value("format", Json()) == runfile::intervention_run_format,
-        "--out: {} holds another run; give a new folder", where);
-  for (const char* key : {"interventions", "model", "text", "length", "samples", "seed"})
-    CHECK(stored.value(key, Json()) == asked.at(key), "--out: {} holds a run with other {}; give a new folder", where,
-          key);
-  for (const auto& [key, value] : asked.items())
-    CHECK(stored.value(key, Json()) == value, "--out: {} holds a run with another {}; give a new folder", where, key);
-  throw_invalid("--out: {} holds a run of a newer version; give a new folder", where);
-}
-
-/// The folder of a run, or nothing.
-class Kept {
- public:
-  Kept(const InterveneOptions& options, const Job& job, const Json& request) : folder_(options.out) {
-    if (folder_.empty()) return;
-    existed_ = fs::exists(folder_);
-    holds_run(request);  // before anything is written
-    ensure_writable_folder(folder_);
-    lock_.emplace(folder_);
-    fresh_ = !holds_run(request);  // another process may have begun one
-    if (fresh_) write_file_atomically(folder_ / "request.json", json_text(request, 2) + "\n");
-    if (!fs::exists(folder_ / "interventions.json"))
-      write_file_atomically(folder_ / "interventions.json", interventions_text(job.asked));
-    make_folder(folder_ / "units");
-  }
-  Kept(const Kept&) = delete;
-  Kept& operator=(const Kept&) = delete;
-  /// A request that is refused before anything was measured leaves nothing behind. The folder was empty before, so that
-  /// all these files are of this call.
-  ~Kept() {
-    if (!fresh_) return;
-    std::error_code ignored;
-    fs::remove(folder_ / "units", ignored);              // only if it is empty
-    if (fs::exists(folder_ / "units", ignored)) return;  // a unit whose writing failed late: the run can go on
-    for (const char* name : {"request.json", "interventions.json", "lock"}) fs::remove(folder_ / name, ignored);
-    if (!existed_) fs::remove(folder_, ignored);
-  }
-
-  /// A unit that an earlier call has computed.
-  std::optional<runfile::InterventionUnit> unit(std::size_t document, std::int64_t layer, std::size_t arms) {
-    if (folder_.empty()) return std::nullopt;
-    const fs::path file = runfile::unit_file(folder_, document, layer);
-    if (!fs::exists(file)) return std::nullopt;
-    fresh_ = false;
-    return runfile::read_unit(file, arms);
-  }
-  void keep(std::size_t document, std::int64_t layer, const runfile::InterventionUnit& unit) {
-    if (folder_.empty()) return;
-    runfile::write_unit(runfile::unit_file(folder_, document, layer), unit);
-    fresh_ = false;
-  }
-  void keep(const runfile::InterventionRun& run) const {
-    if (!folder_.empty()) runfile::write_intervention_run(folder_, run);
-  }
-
- private:
-  /// Whether the folder holds the run of this request.
-  /// @throws InvalidArgument  it holds something else
-  bool holds_run(const Json& request) const {
-    runfile::check_empty_or_run(folder_);
-    if (!fs::exists(folder_ / "request.json")) return false;
-    check_same(read_json_file(folder_ / "request.json"), request, folder_);
-    return true;
-  }
-
-  fs::path folder_;
-  bool existed_ = false;
-  bool fresh_ = false;  // made by this call, and without a unit
-  std::optional<runfile::FolderLock> lock_;
-};
-
 /// Measures what is missing, document by document, and within a document layer by layer.
 class Measuring {
  public:
-  Measuring(const InterveneOptions& options, const Job& job, Kept& kept, runfile::InterventionRun& run)
+  Measuring(const InterveneOptions& options, const Job& job, KeptRun& kept, runfile::InterventionRun& run)
       : options_(options), job_(job), kept_(kept), run_(run) {
     for (std::size_t i = 0; i < job.arms.size(); ++i) units_[job.arms[i].start()].push_back(i);
     forward_.allow_extrapolation = options.allow_extrapolation;
@@ -282,7 +205,7 @@ class Measuring {
     double work = 0;
     for (std::size_t document = 0; document < missing.size(); ++document) {
       for (const auto& [layer, arms] : units_) {
-        if (const auto unit = kept_.unit(document, layer, arms.size())) {
+        if (const auto unit = stored(document, layer, arms.size())) {
           take(document, arms, *unit);
         } else {
           missing[document].insert(layer);
@@ -298,6 +221,15 @@ class Measuring {
   }
 
  private:
+  /// A unit that an earlier call has computed.
+  std::optional<runfile::InterventionUnit> stored(std::size_t document, std::int64_t layer, std::size_t arms) {
+    if (!kept_.exists()) return std::nullopt;
+    const fs::path file = runfile::unit_file(kept_.folder(), document, layer);
+    if (!fs::exists(file)) return std::nullopt;
+    kept_.holds_unit();
+    return runfile::read_unit(file, arms);
+  }
+
   void take(std::size_t document, const std::vector<std::size_t>& arms, const runfile::InterventionUnit& unit) {
     run_.native[document] = unit.native;
     for (std::size_t k = 0; k < arms.size(); ++k) run_.effects[arms[k]][document] = unit.effects[k];
@@ -339,7 +271,10 @@ class Measuring {
       } catch (const InvalidArgument& error) {
         throw_invalid("document {}: {}", document, error.what());
       }
-      kept_.keep(document, layer, unit);
+      if (kept_.exists()) {
+        runfile::write_unit(runfile::unit_file(kept_.folder(), document, layer), unit);
+        kept_.holds_unit();
+      }
       take(document, places, unit);
       const auto count = static_cast<double>(arms.size());
       progress.advance(count, count,
@@ -350,13 +285,23 @@ class Measuring {
 
   const InterveneOptions& options_;
   const Job& job_;
-  Kept& kept_;
+  KeptRun& kept_;
   runfile::InterventionRun& run_;
   std::map<std::int64_t, std::vector<std::size_t>> units_;  // arms by the layer that they start in
   hooks::ForwardOptions forward_;
   std::unique_ptr<models::Decoder> model_;
   SiteValues means_;
 };
+
+/// Of many units some may be dead. If all are, something else is wrong.
+void check_some_act(const runfile::InterventionRun& run) {
+  const auto acts = [](const std::vector<InterventionEffect>& documents) {
+    return std::ranges::any_of(documents, [](const auto& effect) { return effect.largest_logit_change > 0; });
+  };
+  CHECK(std::any_of(run.effects.begin(), run.effects.begin() + static_cast<std::ptrdiff_t>(run.asked), acts),
+        "intervene: none of {} interventions changes a logit; the first is '{}'", run.asked,
+        printable(run.arms.front().text));
+}
 
 }  // namespace
 
@@ -370,9 +315,10 @@ runfile::InterventionRun run_interventions(const InterveneOptions& options) {
   run.asked = job.asked.size();
   run.native.resize(job.documents.size());
   run.effects.assign(job.arms.size(), std::vector<InterventionEffect>(job.documents.size()));
-  Kept kept(options, job, run.request);
+  KeptRun kept(options.out, run.request, interventions_text(job.asked));
   Measuring(options, job, kept, run).run();
-  kept.keep(run);
+  check_some_act(run);
+  if (kept.exists()) runfile::write_intervention_run(kept.folder(), run);
   return run;
 }
 

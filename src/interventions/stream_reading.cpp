@@ -68,6 +68,8 @@ std::vector<StreamReading> read_streams(hooks::HookedModel& model, const at::Ten
     const std::int64_t end = std::min(begin + block, length);
     const at::Tensor base_logits = reader.logits(base, begin, end);
     reader.store(base_logits, begin, 0, readings.front());
+    StreamReading& first_reading = readings.front();
+    first_reading.largest_logit = std::max(first_reading.largest_logit, base_logits.abs().max().item<double>());
     for (std::size_t i = 0; i < streams.size(); ++i) {
       const std::int64_t first = streams[i].first_position;
       StreamReading& reading = readings[i + 1];

@@ -14,6 +14,7 @@ namespace gainlens::interventions {
 struct StreamReading {
   std::vector<double> losses;  ///< [position - 1] negative log likelihood of the next token, in nats
   double largest_change = 0;   ///< of a logit, against the base, over all positions
+  double largest_logit = 0;    ///< magnitude, of the base alone
 };
 
 /// A stream after the final norm, with the first of its positions that may differ from the base.

@@ -49,6 +49,7 @@ void read_value(std::string_view value, std::string_view text, Write& write) {
   CHECK(!is_no_finite_number(value), "{}: the factor '{}' must be a finite number", named(text), printable(value, 40));
   if (const auto factor = finite_number(value)) {
     CHECK(*factor != 1, "{}: a factor of 1 changes nothing; give another one", named(text));
+    if (*factor == 0) return;  // it is `zero`
     write.mode = Mode::scale;
     write.factor = *factor;
     return;
@@ -109,6 +110,13 @@ std::string Write::text() const {
   if (head) text += fmt::format("[head={}]", *head);
   if (position) text += fmt::format("[position={}]", *position);
   return text + '=' + value_text(*this);
+}
+
+std::string Intervention::key() const {
+  std::vector<std::string> texts(writes.size());
+  std::transform(writes.begin(), writes.end(), texts.begin(), [](const Write& write) { return write.text(); });
+  std::sort(texts.begin(), texts.end());
+  return fmt::format("{}", fmt::join(texts, joint));
 }
 
 std::string Intervention::text() const {

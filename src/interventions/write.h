@@ -39,11 +39,12 @@ struct Intervention {
 
   /// The writes, with " + " between them.
   std::string text() const;
+  /// Equal for interventions that do the same: the order of the writes does not count.
+  std::string key() const;
 };
 
 /// @param text  `SITE[head=H][position=P]=VALUE`, several joined by " + ". VALUE is zero, mean, resample, a finite
-/// number
-///     or a file
+///     number or a file. The factor 0 is zero
 /// @throws InvalidArgument  another form, a number that is not finite, a file that does not exist, one place twice
 Intervention parse_intervention(std::string_view text);
 

@@ -16,7 +16,7 @@ runfile::InterventionRun run_of(const std::vector<double>& native, const std::ve
   run.effects.resize(2);
   for (std::size_t i = 0; i < native.size(); ++i) {
     const auto number = static_cast<double>(i);
-    run.effects[0].push_back({changed[i], 1 + number, 0, number});
+    run.effects[0].push_back({changed[i], 1 + number, 0, 1 + number});
     run.effects[1].push_back({native[i] + 0.5, 2, 1, 3});
   }
   return run;
@@ -31,7 +31,8 @@ TEST(InterventionEffects, AreMeansOverDocumentsWithAPairedInterval) {
   EXPECT_EQ(arm.nll, 4);
   EXPECT_EQ(arm.delta, 1);
   EXPECT_EQ(arm.site_norm_before, 2);
-  EXPECT_EQ(arm.largest_logit_change, 2);
+  EXPECT_EQ(arm.largest_logit_change, 3);
+  EXPECT_EQ(arm.documents_changed, 3u);
   // The differences 1, 1.5, 0.5 have the standard error 0.5 / sqrt(3); t of 2 degrees of freedom at 97.5% is 4.3027.
   ASSERT_TRUE(arm.interval);
   EXPECT_NEAR(arm.interval->high - 1, 4.3026527 * 0.5 / std::sqrt(3.0), 1e-6);
@@ -39,6 +40,20 @@ TEST(InterventionEffects, AreMeansOverDocumentsWithAPairedInterval) {
   ASSERT_TRUE(effects.arms[0].control);
   EXPECT_EQ(effects.arms[0].control->intervention, "b");
   EXPECT_EQ(effects.arms[0].control->delta, 0.5);
+}
+
+TEST(InterventionEffects, OfADeadUnitAreExactlyNothing) {
+  runfile::InterventionRun run = run_of({0.1, 0.2, 0.3}, {0.1, 0.2, 0.3});
+  for (InterventionEffect& effect : run.effects[0]) effect.largest_logit_change = 0;
+  ArmEffect arm = intervention_effects(run).arms[0].arm;
+  EXPECT_TRUE(arm.changes_nothing());
+  EXPECT_EQ(arm.delta, 0);
+  EXPECT_EQ(arm.interval.reason(), "the intervention changes nothing");
+  EXPECT_EQ(to_json(intervention_effects(run)).at("arms").at(0).at("changes_nothing"), true);
+  run.effects[0][1] = {0.4, 1, 0, 2};
+  arm = intervention_effects(run).arms[0].arm;
+  EXPECT_FALSE(arm.changes_nothing());
+  EXPECT_EQ(arm.documents_changed, 1u);
 }
 
 TEST(InterventionEffects, HaveNoIntervalWithoutASpread) {

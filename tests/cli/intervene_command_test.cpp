@@ -20,6 +20,21 @@ using ::testing::HasSubstr;
 const std::string models = GAINLENS_SOURCE_DIR "/tests/golden/models/";
 const std::string head_1 = "blocks.0.attn.hook_z[head=1]=zero";
 
+/// Of a safetensors file: the length of the header stands before it.
+Json header_of(const std::string& bytes) {
+  const std::size_t begin = bytes.find('{');
+  return Json::parse(
+      bytes.substr(begin, static_cast<unsigned char>(bytes[0]) + 256u * static_cast<unsigned char>(bytes[1])));
+}
+
+/// Where the last tensor of a file ends, from the start of its data.
+std::size_t end_of_data(const Json& header) {
+  std::size_t end = 0;
+  for (const auto& [name, entry] : header.items())
+    if (entry.contains("data_offsets")) end = std::max(end, entry.at("data_offsets").at(1).get<std::size_t>());
+  return end;
+}
+
 class Intervene : public ::testing::Test {
  protected:
   /// Ids that repeat neither within a file nor between files of different `step`.
@@ -107,6 +122,40 @@ TEST_F(Intervene, EachUnitHasOneEntryForEachMode) {
   EXPECT_EQ(json_of({"--each-layer"}).at("arms").at(0).at("intervention"), "blocks.0.hook_attn_out=zero");
 }
 
+/// A KV head whose values are 0: its query heads give nothing that could be taken away.
+TEST_F(Intervene, ADeadHeadStandsInTheTableAndIsNamed) {
+  const fs::path model = copy_checkpoint(folder_.path());
+  std::string bytes = bytes_of(model / "model.safetensors");
+  const Json header = header_of(bytes), &entry = header.at("model.layers.0.self_attn.v_proj.weight");
+  const std::size_t begin = bytes.size() - end_of_data(header) + entry.at("data_offsets").at(0).get<std::size_t>();
+  const std::size_t kv_heads = Json::parse(bytes_of(model / "config.json")).at("num_key_value_heads");
+  const std::size_t size =
+      entry.at("data_offsets").at(1).get<std::size_t>() - entry.at("data_offsets").at(0).get<std::size_t>();
+  bytes.replace(begin, size / kv_heads, size / kv_heads, '\0');
+  write_file(model / "model.safetensors", bytes);
+
+  const std::string dead = "blocks.0.attn.hook_z[head=0]=zero";
+  refused({"--set", dead}, "it changes nothing at blocks.0.attn.hook_z", model);
+  const Json json = json_of({"--each-head"}, model);
+  const Json& arm = json.at("arms").at(0);
+  EXPECT_EQ(arm.at("intervention"), dead);
+  EXPECT_EQ(arm.at("changes_nothing"), true);
+  EXPECT_EQ(arm.at("delta").get<double>(), 0);
+  EXPECT_EQ(arm.at("interval_reason"), "the intervention changes nothing");
+  EXPECT_EQ(json.at("arms").at(4).at("changes_nothing"), false);
+  const ProgramResult table = call({"--each-head"}, model);
+  EXPECT_THAT(table.out, HasSubstr(" change nothing: " + dead + ", blocks.0.attn.hook_z[head=1]=zero"));
+  // A control may be dead too. Which one is drawn, the seed says.
+  bool named = false;
+  for (int seed = 0; seed < 8 && !named; ++seed) {
+    const ProgramResult one =
+        call({"--set", "blocks.0.attn.hook_z[head=3]=zero", "--seed", std::to_string(seed)}, model);
+    EXPECT_EQ(one.exit_code, 0) << one.error;
+    named = one.out.find("1 control changes nothing: blocks.0.attn.hook_z[head=") != std::string::npos;
+  }
+  EXPECT_TRUE(named);
+}
+
 TEST_F(Intervene, SaysWhichLayersHaveNoHeads) {
   const ProgramResult result = run_gainlens(
       {"intervene", models + "qwen3-next", "--tokens", ids(13), "--lengths", "16", "--samples", "1", "--each-head"});
@@ -157,6 +206,10 @@ TEST_F(Intervene, PatchesFromAFileOfCapture) {
   const std::string set = "blocks.0.hook_resid_pre[position=7]=" + patch;
   EXPECT_EQ(json_of({"--set", set}).at("arms").at(0).at("intervention"), set);
   refused({"--set", "blocks.1.hook_resid_pre=" + patch}, "blocks.1.hook_resid_pre");
+  std::string bytes = bytes_of(patch);
+  bytes.replace(bytes.find("F32"), 3, "I32");
+  const std::string whole = write_file(folder_.path() / "whole.safetensors", bytes);
+  refused({"--set", "blocks.0.hook_resid_pre=" + whole}, "is stored as I32; a site has floating-point numbers");
   expect_refused(run_gainlens({"intervene", models + "llama", "--tokens", ids(13), "--lengths", "16", "--set", set}),
                  "this intervention needs [1, 16, ");
 }
@@ -171,6 +224,7 @@ TEST_F(Intervene, WrongRequestsGetOneLine) {
   refused({"--set", "blocks.0.attn.hook_z=nan"}, "must be a finite number");
   refused({"--set", head_1, "--set", head_1}, "is asked for twice");
   refused({"--set", head_1, "--each-head"}, "is asked for twice");
+  refused({"--set", "blocks.1.hook_mlp_out=0", "--set", "blocks.1.hook_mlp_out=zero"}, "is asked for twice");
   refused({"--set", head_1, "--modes", "zero"}, "--modes: belongs to --each-head");
   refused({"--each-head", "--modes", "zro"}, "did you mean 'zero'?");
   refused({"--each-head", "--modes", "zero,zero"}, "'zero' is given twice");
@@ -187,9 +241,22 @@ TEST_F(Intervene, WrongRequestsGetOneLine) {
 }
 
 TEST_F(Intervene, ARefusedRequestLeavesNothingBehind) {
-  const std::string out = folder_.path() / "run";
-  refused({"--set", "blocks.1.attn.hook_q[position=0]=zero", "--out", out}, "and no logit");
-  EXPECT_FALSE(fs::exists(out));
+  const std::vector<std::string> idle = {"--set", "blocks.1.attn.hook_q[position=0]=zero", "--out"};
+  const auto into = [&](const std::string& out) {
+    std::vector<std::string> words = idle;
+    words.push_back(out);
+    refused(words, "and no logit");
+  };
+  into(folder_.path() / "run");
+  EXPECT_FALSE(fs::exists(folder_.path() / "run"));
+  into(folder_.path() / "a" / "b" / "run/");
+  EXPECT_FALSE(fs::exists(folder_.path() / "a"));
+  fs::create_directories(folder_.path() / "a" / "empty");
+  into(folder_.path() / "a" / "empty");
+  EXPECT_TRUE(fs::is_empty(folder_.path() / "a" / "empty"));
+  into(folder_.path() / "a" / "b" / "run");
+  EXPECT_FALSE(fs::exists(folder_.path() / "a" / "b"));
+  EXPECT_TRUE(fs::exists(folder_.path() / "a"));
 }
 
 TEST_F(Intervene, AFolderOfSomethingElseStaysAsItIs) {

@@ -175,6 +175,42 @@ TEST(PassesThatDoNothing, AreRefused) {
               HasSubstr("intervention 'blocks.1.attn.hook_z[head=1]=resample': it changes nothing at " + site));
 }
 
+/// One of many units may be dead: it is measured as exactly nothing.
+TEST(PassesThatDoNothing, AreMeasuredAmongManyUnits) {
+  const c10::InferenceMode inference;
+  models::Decoder model = random_decoder(gainlens::testing::small_config(), at::kFloat);
+  const auto ids = document(model.config(), 0);
+  const std::string site = "blocks.1.attn.hook_z";
+  for (const std::string& text : {site + "[head=1]=resample", std::string("blocks.1.attn.hook_q[position=0]=zero")}) {
+    Arm arm = arm_of(text, model, at::kFloat);
+    arm.may_do_nothing = true;
+    DocumentPasses passes(model, ids, {1}, {});
+    const InterventionEffect found = passes.run({&arm}, {}, site_values(model, ids, {site}, {}))[0];
+    EXPECT_EQ(found.nll, passes.native_nll()) << text;
+    EXPECT_EQ(found.largest_logit_change, 0) << text;
+    EXPECT_GT(found.site_norm_before, 0) << text;
+  }
+}
+
+/// Two writes that undo each other, at sites where a pass that is watched takes another way, and up to rounding alone.
+TEST(PassesThatDoNothing, AreRefusedIfTheirWritesCancel) {
+  const c10::InferenceMode inference;
+  models::Decoder model = random_decoder(gainlens::testing::small_config(), at::kFloat);
+  const auto ids = document(model.config(), 0);
+  for (const char* text :
+       {"blocks.1.attn.hook_rot_q=4 + blocks.1.attn.hook_rot_k=0.25",
+        "blocks.1.attn.hook_v=2 + blocks.1.attn.hook_z=0.5", "blocks.1.attn.hook_pattern=2 + blocks.1.attn.hook_z=0.5",
+        "blocks.1.attn.hook_z=2 + blocks.1.attn.hook_result=0.5",
+        "blocks.1.attn.hook_rot_q=3 + blocks.1.attn.hook_rot_k=0.3333333333333333",
+        "blocks.1.attn.hook_v=3 + blocks.1.attn.hook_z=0.3333333333333333"}) {
+    const Arm arm = arm_of(text, model, at::kFloat);
+    EXPECT_THAT(gainlens::testing::refusal_of([&] { DocumentPasses(model, ids, {1}, {}).run({&arm}, {}, {}); }),
+                ::testing::AnyOf(HasSubstr("and no logit"),
+                                 HasSubstr("cancel each other: no logit changed by more than rounding")))
+        << text;
+  }
+}
+
 /// Query 0 sees one key alone, so its query vector has no effect on anything.
 TEST(PassesThatDoNothing, AreRefusedIfNoLogitMoves) {
   const c10::InferenceMode inference;

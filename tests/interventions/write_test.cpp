@@ -35,6 +35,14 @@ TEST(InterventionText, BracketsStandInEitherOrder) {
   EXPECT_EQ(parse_intervention("a[position=1][head=2]=zero").text(), "a[head=2][position=1]=zero");
 }
 
+TEST(InterventionText, TheSameInterventionHasOneKey) {
+  for (const char* zero : {"0", "0.0", "-0", "0e5"})
+    EXPECT_EQ(parse_intervention(std::string("a=") + zero).text(), "a=zero");
+  EXPECT_EQ(parse_intervention("a=0.50").key(), parse_intervention("a=5e-1").key());
+  EXPECT_EQ(parse_intervention("a=zero + b=2").key(), parse_intervention("b=2 + a=0").key());
+  EXPECT_NE(parse_intervention("a=zero + b=2").key(), parse_intervention("a=zero").key());
+}
+
 TEST(InterventionText, WrongOnesAreRefused) {
   const auto refusal = [](const std::string& text) { return refusal_of([&] { parse_intervention(text); }); };
   EXPECT_THAT(refusal(""), HasSubstr("must be SITE[head=H][position=P]=VALUE"));

@@ -17,7 +17,7 @@ analyses::InterventionEffects effects_of(int arms) {
   for (int i = 0; i < arms; ++i) {
     const std::string name = "blocks." + std::to_string(i) + ".hook_mlp_out=zero";
     effects.arms.push_back(
-        {{name, 3.5, 0.01 * i, analyses::Interval{-0.125, 0.25}, 12, 0, 1.0 + i}, std::nullopt, "why"});
+        {{name, 3.5, 0.01 * i, analyses::Interval{-0.125, 0.25}, 12, 0, 1.0 + i, 2}, std::nullopt, "why"});
   }
   return effects;
 }
@@ -38,6 +38,29 @@ TEST(InterventionsTerminal, NamesTheWorstOfMany) {
   const std::string text = print_interventions(effects_of(11), "");
   EXPECT_THAT(text, HasSubstr("The loss grows most with\n  +0.1000  blocks.10.hook_mlp_out=zero\n  +0.0900  "));
   EXPECT_THAT(text, Not(HasSubstr("  +0.0500  blocks.5.hook_mlp_out=zero\n")));
+}
+
+TEST(InterventionsTerminal, NamesWhatChangesNothing) {
+  analyses::InterventionEffects effects = effects_of(2);
+  effects.arms[0].arm.documents_changed = 0;
+  effects.arms[0].arm.interval = analyses::Maybe<analyses::Interval>::none("it changes nothing");
+  effects.arms[1].control = effects.arms[0].arm;
+  std::string text = print_interventions(effects, "");
+  EXPECT_THAT(text, StartsWith("acted     1 of 2 interventions changed its site and the logits (the least by 2);"));
+  EXPECT_THAT(text, HasSubstr("\n          1 changes nothing: blocks.0.hook_mlp_out=zero\n"));
+  EXPECT_THAT(text, HasSubstr("\n          1 control changes nothing: blocks.0.hook_mlp_out=zero\n"));
+  EXPECT_THAT(text, HasSubstr("     changes nothing  "));
+  EXPECT_THAT(text, Not(HasSubstr("No interval")));
+  effects.arms[0].arm.documents_changed = 1;
+  text = print_interventions(effects, "");
+  EXPECT_THAT(text, HasSubstr("\n          1 changes nothing in some documents: blocks.0.hook_mlp_out=zero\n"));
+}
+
+TEST(InterventionsTerminal, ShowsLongNamesWhole) {
+  analyses::InterventionEffects effects = effects_of(1);
+  const std::string name = "blocks.0.hook_resid_pre=" + std::string(300, 'x') + "/patch.safetensors";
+  effects.arms[0].arm.intervention = name;
+  EXPECT_THAT(print_interventions(effects, ""), HasSubstr(name + "  "));
 }
 
 TEST(InterventionsTerminal, SaysWhyAnIntervalIsMissing) {
