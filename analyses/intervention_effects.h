@@ -12,6 +12,13 @@
 
 namespace gainlens::analyses {
 
+/// The difference of two logits at the last position of the documents.
+struct LogitDifference {
+  double value;              ///< mean over documents
+  double delta;              ///< value minus that of the model as it is
+  Maybe<Interval> interval;  ///< of the delta, as that of the loss
+};
+
 /// What one intervention did, over all documents.
 struct ArmEffect {
   std::string intervention;
@@ -24,6 +31,8 @@ struct ArmEffect {
   double site_norm_after;         ///< mean over documents
   double largest_logit_change;    ///< over all documents
   std::size_t documents_changed;  ///< in the others no logit changed, and the difference is exactly 0
+
+  std::optional<LogitDifference> answer = {};  ///< where --answer and --foil were given
 
   bool changes_nothing() const { return documents_changed == 0; }
 };
@@ -39,6 +48,8 @@ struct InterventionEffects {
   std::size_t documents;
   double native_nll;  ///< mean over documents
   std::vector<ControlledArm> arms;
+  std::optional<double> native_answer = {};  ///< mean over documents
+  std::string answer = {}, foil = {};        ///< the two tokens, as people read them
 };
 
 InterventionEffects intervention_effects(const runfile::InterventionRun& run);

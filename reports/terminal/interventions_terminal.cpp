@@ -50,14 +50,31 @@ std::string heads_of(const std::string& intervention) {
   return fmt::format("{}", fmt::join(heads, ", "));
 }
 
+/// What the table compares: the loss, or where it was asked for the difference of two logits.
+struct Compared {
+  double value, delta;
+  const analyses::Maybe<analyses::Interval>& interval;
+};
+
+Compared compared(const analyses::ArmEffect& arm) {
+  if (arm.answer) return {arm.answer->value, arm.answer->delta, arm.answer->interval};
+  return {arm.nll, arm.delta, arm.interval};
+}
+
+/// How much worse a model has become.
+double harm(const analyses::ArmEffect& arm) {
+  return arm.answer ? -arm.answer->delta : arm.delta;
+}
+
 std::string row(const ControlledArm& one, std::size_t width) {
   const analyses::ArmEffect& arm = one.arm;
-  const std::string control =
-      one.control ? fmt::format("{:+.4f} ({})", one.control->delta, printable(heads_of(one.control->intervention), 200))
-                  : "–";
+  const Compared shown = compared(arm);
+  const std::string control = one.control ? fmt::format("{:+.4f} ({})", compared(*one.control).delta,
+                                                        printable(heads_of(one.control->intervention), 200))
+                                          : "–";
   return fmt::format("{:<{}}  {:>10.4g} {:>10.4g}  {:>10.4g}  {:>8.4f}  {:>+8.4f}  {:>20}  {:>14}\n", name_of(arm),
-                     width, arm.site_norm_before, arm.site_norm_after, arm.largest_logit_change, arm.nll, arm.delta,
-                     arm.changes_nothing() ? "changes nothing" : interval_text(arm.interval), control);
+                     width, arm.site_norm_before, arm.site_norm_after, arm.largest_logit_change, shown.value,
+                     shown.delta, arm.changes_nothing() ? "changes nothing" : interval_text(shown.interval), control);
 }
 
 /// What the interventions changed, at least, and which changed nothing.
@@ -95,10 +112,10 @@ std::string worst(const InterventionEffects& effects) {
   if (effects.arms.size() <= many) return {};
   std::vector<const ControlledArm*> ordered;
   for (const ControlledArm& one : effects.arms) ordered.push_back(&one);
-  std::ranges::stable_sort(ordered, std::greater<>(), [](const auto* one) { return one->arm.delta; });
-  std::string text = "The loss grows most with\n";
+  std::ranges::stable_sort(ordered, std::greater<>(), [](const auto* one) { return harm(one->arm); });
+  std::string text = effects.native_answer ? "The logit difference falls most with\n" : "The loss grows most with\n";
   for (std::size_t i = 0; i < shown_worst; ++i)
-    text += fmt::format("  {:+.4f}  {}\n", ordered[i]->arm.delta, name_of(ordered[i]->arm));
+    text += fmt::format("  {:+.4f}  {}\n", compared(ordered[i]->arm).delta, name_of(ordered[i]->arm));
   return text;
 }
 
@@ -113,7 +130,7 @@ std::string which_heads(const InterventionEffects& effects) {
 std::string missing(const InterventionEffects& effects) {
   std::set<std::string> reasons;
   for (const ControlledArm& one : effects.arms)
-    if (!one.arm.interval && !one.arm.changes_nothing()) reasons.insert(one.arm.interval.reason());
+    if (!compared(one.arm).interval && !one.arm.changes_nothing()) reasons.insert(compared(one.arm).interval.reason());
   std::string text;
   for (const std::string& reason : reasons) text += fmt::format("No interval: {}.\n", reason);
   return text;
@@ -125,11 +142,16 @@ std::string print_interventions(const InterventionEffects& effects, const std::s
   std::size_t width = std::string_view("intervention").size();
   for (const ControlledArm& one : effects.arms) width = std::max(width, name_of(one.arm).size());
   std::string text = proof(effects);
-  text += fmt::format("native    {:.4f} nats per token; {}\n\n", effects.native_nll, of);
+  const bool answer = effects.native_answer.has_value();
+  text += fmt::format("native    {}{:.4f} nats per token; {}\n\n",
+                      answer ? fmt::format("logit difference {} less {}: {:+.4f}; ", printable(effects.answer),
+                                           printable(effects.foil), *effects.native_answer)
+                             : "",
+                      effects.native_nll, of);
   text += fmt::format("{:<{}}  {:>21}  {:>10}  {:>8}  {:>8}  {:>20}  {:>14}\n", "", width, "norm at the site",
-                      "largest", "nats per", "change", "95% over", "change");
+                      "largest", answer ? "logit" : "nats per", "change", "95% over", "change");
   text += fmt::format("{:<{}}  {:>10} {:>10}  {:>10}  {:>8}  {:>8}  {:>20}  {:>14}\n", "intervention", width, "before",
-                      "after", "logit", "token", "of it", "documents", "control (head)");
+                      "after", "logit", answer ? "diff." : "token", "of it", "documents", "control (head)");
   for (const ControlledArm& one : effects.arms) text += row(one, width);
   return text + which_heads(effects) + missing(effects) + worst(effects);
 }

@@ -11,6 +11,7 @@
 #include "runfile/experiment_run.h"
 #include "runfile/gate_arms_run.h"
 #include "runfile/intervention_run.h"
+#include "runfile/patching_run.h"
 #include "runfile/recommend_run.h"
 
 #include <filesystem>
@@ -56,6 +57,9 @@ void inspect(const InspectArguments& arguments, const InspectComputations& compu
     } else if (runfile::is_gate_arms_run(arguments.path)) {
       refuse_keys("a run");
       inspect_gate_arms_run(arguments.path, findings);
+    } else if (runfile::is_patching_run(arguments.path)) {
+      refuse_keys("a run");
+      inspect_patching_run(arguments.path, findings);
     } else if (looks_like_run(arguments.path)) {
       refuse_keys("a run");
       inspect_run(arguments.path, findings);

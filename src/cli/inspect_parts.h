@@ -75,6 +75,8 @@ void inspect_intervention_run(const std::filesystem::path& path, Findings& findi
 
 /// As inspect_checkpoint(), for a run of gate-arms.
 void inspect_gate_arms_run(const std::filesystem::path& path, Findings& findings);
+/// As inspect_checkpoint(), for a run of intervene with two prompts.
+void inspect_patching_run(const std::filesystem::path& path, Findings& findings);
 
 /// Adds what a sweep of recommenders holds.
 void inspect_attention_run(const std::filesystem::path& path, Findings& findings);

@@ -1,22 +1,28 @@
 #include "cli/commands.h"
 
 #include "analyses/intervention_effects.h"
+#include "analyses/patching_effects.h"
 #include "cli/given_run.h"
 #include "cli/ignored_keys.h"
 #include "cli/name_list.h"
 #include "cli/text_options.h"
+#include "core/atomic_file.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/counted.h"
 #include "core/json.h"
 #include "core/quantity.h"
 #include "formats/hub_cache.h"
+#include "interventions/patching.h"
 #include "interventions/run_interventions.h"
 #include "models/checkpoint/torch_dtype.h"
 #include "recommend/recommender_files.h"
 #include "reports/terminal/interventions_terminal.h"
+#include "reports/terminal/patching_terminal.h"
 
 #include <memory>
+#include <optional>
+#include <utility>
 
 namespace gainlens::cli {
 namespace {
@@ -25,9 +31,11 @@ struct InterveneArguments {
   std::string model;
   std::vector<std::string> ignored_config_keys;
   TextOptions text;
+  std::string clean, corrupt;
   std::string calibration;
   std::string lengths;
-  std::int64_t samples = 5;
+  std::optional<std::int64_t> samples;
+  std::string answer, foil;
   std::vector<std::string> set;
   std::string interventions;
   bool each_head = false;
@@ -50,22 +58,37 @@ interventions::EveryUnit every_unit(const InterveneArguments& arguments) {
   return every;
 }
 
+std::filesystem::path model_of(const InterveneArguments& arguments) {
+  std::filesystem::path model = formats::locate_checkpoint(arguments.model);
+  refuse_run_for_checkpoint(model);
+  CHECK(!recommend::is_recommender(model), "{}: is a recommender; intervene takes language models",
+        printable(arguments.model));
+  return model;
+}
+
+/// The interventions that are given one by one.
+std::vector<interventions::Intervention> given_ones(const InterveneArguments& arguments) {
+  std::vector<interventions::Intervention> given;
+  if (!arguments.interventions.empty()) given = interventions::read_interventions(arguments.interventions);
+  for (const std::string& text : arguments.set) given.push_back(interventions::parse_intervention(text));
+  return given;
+}
+
 interventions::InterveneOptions options_of(const InterveneArguments& arguments, const GlobalOptions& global) {
   interventions::InterveneOptions options;
-  options.model = formats::locate_checkpoint(arguments.model);
-  refuse_run_for_checkpoint(options.model);
-  CHECK(!recommend::is_recommender(options.model), "{}: is a recommender; intervene takes language models",
-        printable(arguments.model));
+  options.model = model_of(arguments);
   options.ignored_config_keys = arguments.ignored_config_keys;
   options.source = arguments.text.source();
   options.calibration = arguments.calibration;
+  CHECK(!arguments.lengths.empty(), "--lengths: is missing; give the tokens of a document");
   const std::vector<std::int64_t> lengths = parse_counts(arguments.lengths, "--lengths");
   CHECK(lengths.size() == 1, "--lengths: {} lengths; intervene takes one", lengths.size());
   options.length = lengths.front();
-  CHECK(arguments.samples >= 1, "--samples: {}; must be at least 1", arguments.samples);
-  options.samples = arguments.samples;
-  if (!arguments.interventions.empty()) options.given = interventions::read_interventions(arguments.interventions);
-  for (const std::string& text : arguments.set) options.given.push_back(interventions::parse_intervention(text));
+  options.samples = arguments.samples.value_or(5);
+  CHECK(options.samples >= 1, "--samples: {}; must be at least 1", options.samples);
+  options.answer = arguments.answer;
+  options.foil = arguments.foil;
+  options.given = given_ones(arguments);
   options.every = every_unit(arguments);
   options.dtype = models::parse_dtype(arguments.dtype, "--dtype");
   options.stream_weights = arguments.stream_weights;
@@ -76,7 +99,47 @@ interventions::InterveneOptions options_of(const InterveneArguments& arguments, 
   return options;
 }
 
+interventions::PatchingOptions patching_options(const InterveneArguments& arguments, const GlobalOptions& global) {
+  const std::pair<bool, const char*> of_texts[] = {
+      {!arguments.text.text.empty(), "--text"},          {!arguments.text.tokens.empty(), "--tokens"},
+      {!arguments.calibration.empty(), "--calibration"}, {!arguments.lengths.empty(), "--lengths"},
+      {arguments.samples.has_value(), "--samples"},      {every_unit(arguments).any(), "--each-head and its like"}};
+  for (const auto& [given, option] : of_texts)
+    CHECK(!given, "{}: is for interventions on a text, and --clean and --corrupt are two prompts; leave it out",
+          option);
+  interventions::PatchingOptions options;
+  options.model = model_of(arguments);
+  options.ignored_config_keys = arguments.ignored_config_keys;
+  options.prompts = {arguments.clean, arguments.corrupt, arguments.text.policy()};
+  options.answer = arguments.answer;
+  options.foil = arguments.foil;
+  options.given = given_ones(arguments);
+  options.dtype = models::parse_dtype(arguments.dtype, "--dtype");
+  options.stream_weights = arguments.stream_weights;
+  options.allow_extrapolation = arguments.allow_extrapolation;
+  options.out = arguments.out;
+  options.quiet = global.quiet;
+  return options;
+}
+
+void patch_prompts(const InterveneArguments& arguments, const GlobalOptions& global) {
+  const runfile::PatchingRun run = interventions::run_patching(patching_options(arguments, global));
+  const analyses::PatchingEffects effects = analyses::patching_effects(run);
+  if (!arguments.out.empty())
+    write_file_atomically(std::filesystem::path(arguments.out) / "patching.csv",
+                          reports::to_csv(reports::patching_table(effects)));
+  const std::string bos = run.request.at("bos_policy");
+  if (global.json) {
+    OrderedJson json = to_json(effects);
+    json["bos_policy"] = bos;
+    print_result("{}\n", json_text(json));
+  } else {
+    print_result("{}", reports::print_patching(effects, bos));
+  }
+}
+
 void intervene(const InterveneArguments& arguments, const GlobalOptions& global) {
+  if (!arguments.clean.empty() || !arguments.corrupt.empty()) return patch_prompts(arguments, global);
   const runfile::InterventionRun run = interventions::run_interventions(options_of(arguments, global));
   const analyses::InterventionEffects effects = analyses::intervention_effects(run);
   const auto length = run.request.at("length").get<std::int64_t>();
@@ -109,18 +172,26 @@ void add_intervene(CLI::App& app, const GlobalOptions& global, Action& action) {
       "  resample   what stands at the same place in another document, drawn with --seed\n"
       "  NUMBER     the native values times this factor: 0.3 scales a gate or a head\n"
       "  FILE       the tensor of this name in a safetensors file of `gainlens capture`, for the whole document\n"
+      "  patch      what the other prompt of --clean and --corrupt has at the same place\n"
       "'A + B' makes both writes in one pass. A write that changes nothing, or no logit, is an error.\n"
       "Beside an intervention on heads stands its control: as many other heads of the layer, drawn with --seed.\n"
       "A text is cut into documents as in sweep. docs/analyses/intervention.md tells how to read the table.");
   auto arguments = std::make_shared<InterveneArguments>();
   add_model_option(*command, arguments->model);
   add_text_options(*command, arguments->text);
+  command->add_option("--clean", arguments->clean,
+                      "A prompt, as a text, a file with a text, or a file *.json with token ids. With --corrupt: "
+                      "activation patching. Values of one run go into the other, in both directions");
+  command->add_option("--corrupt", arguments->corrupt, "A prompt of as many tokens as --clean");
   command->add_option("--calibration", arguments->calibration,
                       "Text (or ids, with --tokens) for the means of mode mean: as many documents of the same length "
                       "as the test has. It may share no text with them");
-  command->add_option("--lengths", arguments->lengths, "Tokens of a document, BOS included: one number; 1k is 1024")
-      ->required();
-  command->add_option("--samples", arguments->samples, "Number of documents")->capture_default_str();
+  command->add_option("--lengths", arguments->lengths, "Tokens of a document, BOS included: one number; 1k is 1024");
+  command->add_option("--samples", arguments->samples, "Number of documents (default: 5)");
+  command->add_option("--answer", arguments->answer,
+                      "A token, as a text that is one token (' Paris') or as an id: the table shows how its logit less "
+                      "that of --foil changes at the last position of each document");
+  command->add_option("--foil", arguments->foil, "The token that --answer is compared with (' Rome')");
   command
       ->add_option("--set", arguments->set,
                    "An intervention, 'SITE[head=H][position=P]=VALUE'; may be given several times")

@@ -7,13 +7,17 @@
 
 namespace gainlens::cli {
 
-sweep::TokenSourceOptions TextOptions::source() const {
+data::BosPolicy TextOptions::policy() const {
   static const std::array<std::string, 3> policies = {"auto", "always", "never"};
   const auto found = std::find(policies.begin(), policies.end(), bos);
   CHECK(found != policies.end(), "--bos: '{}'; must be auto, always or never{}", printable(bos, 40),
         did_you_mean(bos, policies));
   constexpr std::array values = {data::BosPolicy::automatic, data::BosPolicy::always, data::BosPolicy::never};
-  return {text, tokens, values[static_cast<std::size_t>(found - policies.begin())]};
+  return values[static_cast<std::size_t>(found - policies.begin())];
+}
+
+sweep::TokenSourceOptions TextOptions::source() const {
+  return {text, tokens, policy()};
 }
 
 void add_model_option(CLI::App& command, std::string& model, const std::string& also) {

@@ -15,6 +15,8 @@ struct TextOptions {
   std::string bos = "auto";
 
   /// @throws InvalidArgument  an unknown --bos policy
+  data::BosPolicy policy() const;
+  /// @throws InvalidArgument  as policy()
   sweep::TokenSourceOptions source() const;
 };
 

@@ -81,6 +81,7 @@ at::Tensor new_values(const PlacedWrite& placed, const at::Tensor& part, const S
       return placed.place.part(means.at(write.site), all_positions).to(part.scalar_type()).expand_as(part);
     }
     case Mode::resample:
+    case Mode::patch:
       return placed.place.part(donor.at(write.site), write);
     case Mode::file:
       return placed.place.part(placed.values, write);

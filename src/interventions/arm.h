@@ -50,7 +50,7 @@ Arm place_arm(const Intervention& intervention, const models::DecoderConfig& con
 /// What stands at the place of a write instead of its present values, of the same shape and type.
 /// @param part   of the site, as Place::part() gives it
 /// @param means  of sites, [1, 1, ..]
-/// @param donor  sites of another document, whole
+/// @param donor  sites of another document, or of the other prompt, whole
 at::Tensor new_values(const PlacedWrite& placed, const at::Tensor& part, const SiteValues& means,
                       const SiteValues& donor);
 

@@ -44,6 +44,7 @@ at::Tensor written(const Arm& arm, const PlacedWrite& placed, const at::Tensor& 
 }
 
 double mean(const std::vector<double>& losses) {
+  if (losses.empty()) return 0;  // nobody reads them
   return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
 }
 
@@ -85,8 +86,13 @@ void check_causal(const Arm& arm, const at::Tensor& stream, const at::Tensor& ba
 }  // namespace
 
 DocumentPasses::DocumentPasses(models::Decoder& model, std::vector<std::int32_t> tokens,
-                               const std::set<std::int64_t>& starts, const hooks::ForwardOptions& options)
-    : model_(model), ids_(std::move(tokens)), tokens_(sweep::one_sequence(ids_)), options_(options) {
+                               const std::set<std::int64_t>& starts, const hooks::ForwardOptions& options,
+                               Question question)
+    : model_(model),
+      ids_(std::move(tokens)),
+      tokens_(sweep::one_sequence(ids_)),
+      options_(options),
+      question_(std::move(question)) {
   hooks::Hooks watch;
   const std::int64_t layers = model.config().layers;
   for (const std::int64_t start : starts) {
@@ -96,7 +102,9 @@ DocumentPasses::DocumentPasses(models::Decoder& model, std::vector<std::int32_t>
     watch.observe(site, [this, start](const hooks::Site&, const at::Tensor& seen) { before_[start] = seen; });
   }
   native_ = model_.forward(tokens_, options_, watch).hidden;
-  native_nll_ = mean(read_streams(model_, native_, {}, ids_).front().losses);
+  const StreamReading reading = read_streams(model_, native_, {}, ids_, question_).front();
+  native_nll_ = mean(reading.losses);
+  native_answer_ = reading.answer;
 }
 
 /// Passes with these hooks, from the stored stream. A filter's precision is not in the stream, so that such a model
@@ -150,15 +158,17 @@ std::vector<InterventionEffect> DocumentPasses::run_batch(std::span<const Arm* c
   for (const auto& [address, places] : by_base) {
     std::vector<ChangedStream> changed;
     for (const std::size_t i : places) changed.push_back({streams[i].hidden, arms[i]->first_position()});
-    const std::vector<StreamReading> readings = read_streams(model_, base_of(*arms[places.front()]), changed, ids_);
+    const std::vector<StreamReading> readings =
+        read_streams(model_, base_of(*arms[places.front()]), changed, ids_, question_);
     const double rounding = rounding_of(native_.scalar_type(), readings.front().largest_logit);
     for (std::size_t k = 0; k < places.size(); ++k) {
       const std::size_t i = places[k];
       const StreamReading& reading = readings[k + 1];
       check_acted(*arms[i], seen[i], reading.largest_change, rounding);
       // A watched pass that changes nothing may still round otherwise than the native one.
-      const double nll = reading.largest_change > 0 ? mean(reading.losses) : native_nll_;
-      effects[i] = {nll, std::sqrt(seen[i].squares_before), std::sqrt(seen[i].squares_after), reading.largest_change};
+      const bool acted = reading.largest_change > 0;
+      effects[i] = {acted ? mean(reading.losses) : native_nll_, std::sqrt(seen[i].squares_before),
+                    std::sqrt(seen[i].squares_after), reading.largest_change, acted ? reading.answer : native_answer_};
     }
   }
   return effects;

@@ -3,12 +3,14 @@
 #include "core/intervention_effect.h"
 #include "hooks/hooked_model.h"
 #include "interventions/arm.h"
+#include "interventions/question.h"
 #include "models/decoder/decoder.h"
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -24,11 +26,14 @@ class DocumentPasses {
   /// @param tokens   at least 2
   /// @param starts   Arm::start() of the arms that will be run
   /// @param options  without a stop and without an operation
+  /// @param question of the last position; if it alone is read, all losses are 0
   DocumentPasses(models::Decoder& model, std::vector<std::int32_t> tokens, const std::set<std::int64_t>& starts,
-                 const hooks::ForwardOptions& options);
+                 const hooks::ForwardOptions& options, Question question = {});
 
   /// Mean negative log likelihood of the tokens 1, 2, .. of the document, in nats.
   double native_nll() const { return native_nll_; }
+  /// The answer of the model as it is, if something is asked.
+  std::optional<double> native_answer() const { return native_answer_; }
 
   /// Runs arms with the same start, each alone.
   /// An arm that changes nothing at its site, or no logit, has the loss of the model as it is, and no largest change.
@@ -49,7 +54,9 @@ class DocumentPasses {
   hooks::ForwardOptions options_;
   at::Tensor native_;                          // after the final norm
   std::map<std::int64_t, at::Tensor> before_;  // the stream before the layers of `starts`
+  Question question_;
   double native_nll_ = 0;
+  std::optional<double> native_answer_;
   std::map<std::string, at::Tensor> bases_;  // of passes whose sites are replaced by themselves
 };
 

@@ -2,7 +2,6 @@
 
 #include "core/atomic_file.h"
 #include "core/check.h"
-#include "runfile/intervention_run.h"
 #include "runfile/run_folder.h"
 
 #include <system_error>
@@ -16,9 +15,9 @@ namespace fs = std::filesystem;
 void check_same(const Json& stored, const Json& asked, const fs::path& folder) {
   if (stored == asked) return;
   const std::string where = printable(folder.string());
-  CHECK(stored.is_object() && stored.value("format", Json()) == runfile::intervention_run_format,
+  CHECK(stored.is_object() && stored.value("format", Json()) == asked.at("format"),
         "--out: {} holds another run; give a new folder", where);
-  for (const char* key : {"interventions", "model", "text", "length", "samples", "seed"})
+  for (const char* key : {"interventions", "model", "text", "clean", "corrupt", "length", "samples", "seed"})
     CHECK(stored.value(key, Json()) == asked.value(key, Json()),
           "--out: {} holds a run with other {}; give a new folder", where, key);
   for (const auto& [key, value] : asked.items())

@@ -7,6 +7,7 @@
 #include "core/random.h"
 #include "core/sha256.h"
 #include "data/chunks.h"
+#include "interventions/answer_tokens.h"
 #include "interventions/document_passes.h"
 #include "interventions/kept_run.h"
 #include "interventions/site_values.h"
@@ -40,6 +41,7 @@ struct Job {
   Documents documents;
   std::string calibration_sha256;
   Documents calibration;
+  Question question;
   std::vector<Intervention> asked;
   std::vector<Arm> arms;                        // those that were asked for, then controls
   std::vector<runfile::InterventionArm> named;  // the same
@@ -87,13 +89,6 @@ void read_calibration(const InterveneOptions& options, Job& job) {
   check_disjoint(job.calibration, job.documents, source.bos.token ? 1 : 0);
 }
 
-void check_each_once(const std::vector<Intervention>& all) {
-  std::set<std::string> texts;
-  for (const Intervention& one : all) {
-    CHECK(texts.insert(one.key()).second, "intervention '{}': is asked for twice; give it once", printable(one.text()));
-  }
-}
-
 /// Places the interventions that were asked for, and a control for each that is of single heads.
 void add_arms(const InterveneOptions& options, Job& job) {
   const models::DecoderConfig& config = job.checkpoint.config;
@@ -109,6 +104,9 @@ void add_arms(const InterveneOptions& options, Job& job) {
   CHECK(!job.asked.empty(), "intervene: there is nothing to do; give --set, --interventions or --each-head");
   check_each_once(job.asked);
   for (const Intervention& one : job.asked) add(one);
+  for (const Arm& arm : job.arms)
+    CHECK(arm.sites(Mode::patch).empty(), "{}: patch takes values from another prompt; give --clean and --corrupt",
+          arm.named());
   std::map<std::string, std::size_t> places;
   for (std::size_t i = 0; i < job.named.size(); ++i) places[job.named[i].text] = i;
   for (std::size_t i = 0; i < job.asked.size(); ++i) {
@@ -137,6 +135,10 @@ Job read_job(const InterveneOptions& options) {
   CHECK(!takes(job.arms, Mode::resample) || options.samples >= 2,
         "--samples: {}; resample needs at least 2 documents, to take values from another one", options.samples);
   read_calibration(options, job);
+  CHECK(options.answer.empty() == options.foil.empty(), "{}: is missing; --answer and --foil go together",
+        options.answer.empty() ? "--answer" : "--foil");
+  if (!options.answer.empty())
+    job.question.pair = answer_pair(options.answer, options.foil, job.source.tokenizer.get(), config.vocabulary);
   return job;
 }
 
@@ -164,24 +166,26 @@ Json request_of(const InterveneOptions& options, const Job& job) {
     (i < job.asked.size() ? asked : controls).push_back(job.named[i].text);
   std::vector<std::string> ignored = options.ignored_config_keys;
   std::ranges::sort(ignored);
-  return {{"format", runfile::intervention_run_format},
-          {"version", runfile::intervention_run_version},
-          {"family", job.checkpoint.config.family},
-          {"model", model},
-          {"ignored_config_keys", ignored},
-          {"tokenizer", job.source.tokenizer_sha256},
-          {"text", job.source.text_sha256},
-          {"calibration", job.calibration_sha256},
-          {"length", options.length},
-          {"samples", options.samples},
-          {"bos_policy", job.source.bos.explanation},
-          {"dtype", models::dtype_name(options.dtype)},
-          {"threads", at::get_num_threads()},
-          {"seed", options.seed},
-          {"allow_extrapolation", options.allow_extrapolation},
-          {"interventions", asked},
-          {"controls", controls},
-          {"files", files}};
+  Json request = {{"format", runfile::intervention_run_format},
+                  {"version", runfile::intervention_run_version},
+                  {"family", job.checkpoint.config.family},
+                  {"model", model},
+                  {"ignored_config_keys", ignored},
+                  {"tokenizer", job.source.tokenizer_sha256},
+                  {"text", job.source.text_sha256},
+                  {"calibration", job.calibration_sha256},
+                  {"length", options.length},
+                  {"samples", options.samples},
+                  {"bos_policy", job.source.bos.explanation},
+                  {"dtype", models::dtype_name(options.dtype)},
+                  {"threads", at::get_num_threads()},
+                  {"seed", options.seed},
+                  {"allow_extrapolation", options.allow_extrapolation},
+                  {"interventions", asked},
+                  {"controls", controls},
+                  {"files", files}};
+  if (job.question.pair) request["answer"] = answer_request(*job.question.pair, job.source.tokenizer.get());
+  return request;
 }
 
 /// The document whose values a resampled document gets: another one, the same for all of its interventions.
@@ -232,6 +236,7 @@ class Measuring {
 
   void take(std::size_t document, const std::vector<std::size_t>& arms, const runfile::InterventionUnit& unit) {
     run_.native[document] = unit.native;
+    if (unit.answer) run_.native_answers[document] = *unit.answer;
     for (std::size_t k = 0; k < arms.size(); ++k) run_.effects[arms[k]][document] = unit.effects[k];
   }
 
@@ -259,13 +264,13 @@ class Measuring {
       const std::size_t other = donor_of(document, job_.documents.size(), options_.seed);
       donor = site_values(*model_, job_.documents[other], resampled, forward_);
     }
-    DocumentPasses passes(*model_, job_.documents[document], layers, forward_);
+    DocumentPasses passes(*model_, job_.documents[document], layers, forward_, job_.question);
     for (const std::int64_t layer : layers) {
       const std::vector<std::size_t>& places = units_.at(layer);
       std::vector<const Arm*> arms;
       arms.reserve(places.size());
       for (const std::size_t i : places) arms.push_back(&job_.arms[i]);
-      runfile::InterventionUnit unit{passes.native_nll(), {}};
+      runfile::InterventionUnit unit{passes.native_nll(), {}, passes.native_answer()};
       try {
         unit.effects = passes.run(arms, means_, donor);
       } catch (const InvalidArgument& error) {
@@ -314,6 +319,7 @@ runfile::InterventionRun run_interventions(const InterveneOptions& options) {
   run.arms = job.named;
   run.asked = job.asked.size();
   run.native.resize(job.documents.size());
+  if (job.question.pair) run.native_answers.resize(job.documents.size());
   run.effects.assign(job.arms.size(), std::vector<InterventionEffect>(job.documents.size()));
   KeptRun kept(options.out, run.request, interventions_text(job.asked));
   Measuring(options, job, kept, run).run();

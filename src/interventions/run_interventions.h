@@ -21,6 +21,7 @@ struct InterveneOptions {
   std::filesystem::path calibration;  ///< a text, or token ids where the source is ids; empty: none
   std::int64_t length = 0;            ///< tokens of a document, BOS included
   std::int64_t samples = 1;           ///< documents, and as many of calibration
+  std::string answer, foil;  ///< tokens whose logits are compared at the last position (token_of()); empty: none
   std::vector<Intervention> given;
   EveryUnit every;
   at::ScalarType dtype = at::kFloat;

@@ -47,6 +47,13 @@ class Reader {
     }
   }
 
+  double answer(const at::Tensor& logits, const Question& question) const {
+    const double found = answer_to(question, logits);
+    if (!std::isfinite(found))
+      throw_run_failed("output head: the logits at position {} are NaN or infinite", length_ - 1);
+    return found;
+  }
+
  private:
   hooks::HookedModel& model_;
   std::int64_t length_;
@@ -56,24 +63,26 @@ class Reader {
 }  // namespace
 
 std::vector<StreamReading> read_streams(hooks::HookedModel& model, const at::Tensor& base,
-                                        const std::vector<ChangedStream>& streams,
-                                        std::span<const std::int32_t> tokens) {
+                                        const std::vector<ChangedStream>& streams, std::span<const std::int32_t> tokens,
+                                        const Question& question) {
   const std::int64_t length = std::ssize(tokens);
   ASSERT(length >= 2 && base.size(1) == length, "a stream of {} positions for {} tokens", base.size(1), length);
   Reader reader(model, tokens);
   std::vector<StreamReading> readings(streams.size() + 1);
-  readings.front().losses.resize(static_cast<std::size_t>(length - 1));
+  if (!question.last_alone) {
+    for (StreamReading& reading : readings) reading.losses.resize(static_cast<std::size_t>(length - 1));
+  }
   std::int64_t block = 1;  // the first logits show the size of the vocabulary
-  for (std::int64_t begin = 0; begin < length;) {
+  for (std::int64_t begin = question.last_alone ? length - 1 : 0; begin < length;) {
     const std::int64_t end = std::min(begin + block, length);
     const at::Tensor base_logits = reader.logits(base, begin, end);
     reader.store(base_logits, begin, 0, readings.front());
     StreamReading& first_reading = readings.front();
+    if (end == length && question.any()) first_reading.answer = reader.answer(base_logits[-1], question);
     first_reading.largest_logit = std::max(first_reading.largest_logit, base_logits.abs().max().item<double>());
     for (std::size_t i = 0; i < streams.size(); ++i) {
       const std::int64_t first = streams[i].first_position;
       StreamReading& reading = readings[i + 1];
-      if (begin == 0) reading.losses.resize(static_cast<std::size_t>(length - 1));
       for (std::int64_t t = begin; t < std::min({end, first, length - 1}); ++t)
         reading.losses[static_cast<std::size_t>(t)] = readings.front().losses[static_cast<std::size_t>(t)];
       if (first >= end) continue;
@@ -83,6 +92,7 @@ std::vector<StreamReading> read_streams(hooks::HookedModel& model, const at::Ten
       if (!std::isfinite(change))
         throw_run_failed("output head: logits from position {} on are NaN or infinite", begin);
       reading.largest_change = std::max(reading.largest_change, change);
+      if (end == length && question.any()) reading.answer = reader.answer(logits[-1], question);
     }
     begin = end;
     block = std::max<std::int64_t>(1, logits_per_block / base_logits.size(-1));

@@ -10,18 +10,21 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <set>
 #include <string>
 
 namespace gainlens::interventions {
 namespace {
 
 const std::array<std::string, 3> mode_names = {"zero", "mean", "resample"};
+constexpr std::string_view patch_name = "patch";  // of two prompts alone: not a mode of --modes
 constexpr std::string_view joint = " + ";
-constexpr std::string_view values = "zero, mean, resample, a number (a factor) or a safetensors file";
+constexpr std::string_view values = "zero, mean, resample, patch, a number (a factor) or a safetensors file";
 
 std::string value_text(const Write& write) {
   if (write.mode == Mode::scale) return fmt::format("{}", write.factor);
   if (write.mode == Mode::file) return write.file.string();
+  if (write.mode == Mode::patch) return std::string(patch_name);
   return mode_names[static_cast<std::size_t>(write.mode)];
 }
 
@@ -41,6 +44,10 @@ bool is_no_finite_number(std::string_view value) {
 }
 
 void read_value(std::string_view value, std::string_view text, Write& write) {
+  if (value == patch_name) {
+    write.mode = Mode::patch;
+    return;
+  }
   const auto named_mode = std::find(mode_names.begin(), mode_names.end(), value);
   if (named_mode != mode_names.end()) {
     write.mode = static_cast<Mode>(named_mode - mode_names.begin());
@@ -163,6 +170,13 @@ std::vector<Intervention> read_interventions(const std::filesystem::path& file) 
   }
   CHECK(!all.empty(), "{}: it holds no intervention; give at least one", where);
   return all;
+}
+
+void check_each_once(const std::vector<Intervention>& all) {
+  std::set<std::string> texts;
+  for (const Intervention& one : all) {
+    CHECK(texts.insert(one.key()).second, "intervention '{}': is asked for twice; give it once", printable(one.text()));
+  }
 }
 
 std::string interventions_text(const std::vector<Intervention>& interventions) {

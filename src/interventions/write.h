@@ -17,7 +17,8 @@ enum class Mode {
   mean,      ///< the mean of the site over calibration text, for each number of a position
   resample,  ///< what another document has at the same place
   scale,     ///< the native values times a factor
-  file       ///< the values of a safetensors file, as `gainlens capture` writes it
+  file,      ///< the values of a safetensors file, as `gainlens capture` writes it
+  patch      ///< what the other of two prompts has at the same place
 };
 
 /// Changes one site, or one head or position of it.
@@ -43,7 +44,8 @@ struct Intervention {
   std::string key() const;
 };
 
-/// @param text  `SITE[head=H][position=P]=VALUE`, several joined by " + ". VALUE is zero, mean, resample, a finite
+/// @param text  `SITE[head=H][position=P]=VALUE`, several joined by " + ". VALUE is zero, mean, resample, patch, a
+/// finite
 ///     number or a file. The factor 0 is zero
 /// @throws InvalidArgument  another form, a number that is not finite, a file that does not exist, one place twice
 Intervention parse_intervention(std::string_view text);
@@ -55,6 +57,9 @@ Mode parse_mode(const std::string& name, std::string_view what);
 /// Reads {"interventions": ["...", ..]}.
 /// @throws InvalidArgument  missing, not this form, as parse_intervention() (names the file)
 std::vector<Intervention> read_interventions(const std::filesystem::path& file);
+
+/// @throws InvalidArgument  two of them are the same
+void check_each_once(const std::vector<Intervention>& all);
 
 /// The text of such a file.
 std::string interventions_text(const std::vector<Intervention>& interventions);

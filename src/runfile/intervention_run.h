@@ -32,6 +32,7 @@ struct InterventionRun {
   std::vector<InterventionArm> arms;                     ///< those that were asked for, then controls that were not
   std::size_t asked = 0;                                 ///< how many were asked for
   std::vector<double> native;                            ///< [document] nll of the model as it is
+  std::vector<double> native_answers = {};               ///< [document] logit difference; empty: not asked for
   std::vector<std::vector<InterventionEffect>> effects;  ///< [arm][document]
 
   std::size_t documents() const { return native.size(); }
@@ -41,6 +42,7 @@ struct InterventionRun {
 struct InterventionUnit {
   double native = 0;
   std::vector<InterventionEffect> effects;  ///< [arm of the unit]
+  std::optional<double> answer = {};        ///< of the model as it is
 };
 
 /// The file of a unit, `units/document-D-layer-L.json`. The embedding is layer -1.

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -90,6 +91,28 @@ TEST_F(Intervene, TheNativeLossIsThatOfEvaluate) {
       {"evaluate", "language-model", models + "llama", "--tokens", ids(13), "--length", "32", "--quiet", "--json"});
   ASSERT_EQ(evaluated.exit_code, 0) << evaluated.error;
   EXPECT_NEAR(json.at("native").at("nll").get<double>(), Json::parse(evaluated.out).at("loss").get<double>(), 1e-6);
+}
+
+TEST_F(Intervene, ComparesTheLogitsOfTwoTokens) {
+  const Json json =
+      json_of({"--set", head_1, "--set", "blocks.2.hook_mlp_out[position=31]=zero", "--answer", "11", "--foil", "30"});
+  const Json& arm = json.at("arms").at(0);
+  EXPECT_EQ(json.at("answer"), "token 11");
+  EXPECT_NEAR(arm.at("logit_difference_delta").get<double>(),
+              arm.at("logit_difference").get<double>() - json.at("native").at("logit_difference").get<double>(), 1e-12);
+  EXPECT_EQ(arm.at("logit_difference_interval").size(), 2u);
+  // The prediction of the last position is in no loss, but it is what is asked for.
+  EXPECT_NEAR(json.at("arms").at(1).at("delta").get<double>(), 0, 1e-6);
+  EXPECT_GT(std::abs(json.at("arms").at(1).at("logit_difference_delta").get<double>()), 1e-3);
+  // The other way round it is its negative.
+  const Json other = json_of({"--set", head_1, "--answer", "30", "--foil", "11"});
+  EXPECT_NEAR(other.at("arms").at(0).at("logit_difference").get<double>(), -arm.at("logit_difference").get<double>(),
+              1e-6);
+  EXPECT_EQ(other.at("arms").at(0).at("nll"), arm.at("nll"));
+  EXPECT_THAT(call({"--set", head_1, "--answer", "11", "--foil", "30"}).out,
+              HasSubstr("logit difference token 11 less token 30: "));
+  refused({"--set", head_1, "--answer", "11"}, "--foil: is missing; --answer and --foil go together");
+  refused({"--set", head_1, "--answer", "11", "--foil", "x"}, "with token ids there is no tokenizer; give an id");
 }
 
 TEST_F(Intervene, SeveralSetsAreSeveralArmsEachAlone) {

@@ -162,6 +162,35 @@ TEST(PassesOfSeveralArms, AreThoseOfEachAlone) {
   }
 }
 
+/// What is asked of the last position, beside the losses and alone.
+TEST(PassesWithAQuestion, AnswerItFromTheLastLogits) {
+  const c10::InferenceMode inference;
+  models::Decoder model = random_decoder(gainlens::testing::small_config(), at::kFloat);
+  const auto ids = document(model.config(), 0);
+  const Arm arm = arm_of("blocks.1.attn.hook_z[head=2]=zero", model, at::kFloat);
+  hooks::Hooks change;
+  change.replace(hooks::Glob("blocks.1.attn.hook_z"), [](const hooks::Site&, const at::Tensor& tensor) {
+    at::Tensor changed = tensor.clone();
+    changed.select(2, 2).zero_();
+    return changed;
+  });
+  const at::Tensor native = run_plain(model, ids, {}).logits[length - 1],
+                   changed = run_plain(model, ids, change).logits[length - 1];
+  for (const bool alone : {false, true}) {
+    DocumentPasses passes(model, ids, {1}, {}, {.pair = AnswerPair{3, 8}, .reference = {}, .last_alone = alone});
+    EXPECT_NEAR(*passes.native_answer(), (native[3] - native[8]).item<double>(), 2e-6);
+    const InterventionEffect found = passes.run({&arm}, {}, {})[0];
+    EXPECT_NEAR(*found.answer, (changed[3] - changed[8]).item<double>(), 2e-6);
+    EXPECT_EQ(found.nll == 0, alone);
+    EXPECT_NEAR(alone ? found.largest_logit_change : 0, alone ? (changed - native).abs().max().item<double>() : 0,
+                4e-6);
+  }
+  DocumentPasses passes(model, ids, {1}, {}, {.pair = {}, .reference = log_probabilities(native), .last_alone = true});
+  EXPECT_NEAR(*passes.native_answer(), 0, 1e-9);
+  const at::Tensor p = native.to(at::kDouble).softmax(-1), q = changed.to(at::kDouble).softmax(-1);
+  EXPECT_NEAR(*passes.run({&arm}, {}, {})[0].answer, (p * (p / q).log()).sum().item<double>(), 1e-6);
+}
+
 TEST(PassesThatDoNothing, AreRefused) {
   const c10::InferenceMode inference;
   models::Decoder model = random_decoder(gainlens::testing::small_config(), at::kFloat);

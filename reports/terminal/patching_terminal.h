@@ -1,0 +1,17 @@
+#pragma once
+
+#include "analyses/patching_effects.h"
+#include "reports/page/csv_table.h"
+
+#include <string>
+
+namespace gainlens::reports {
+
+/// Patching as maps of layers by positions and by heads; maps that are wider than a terminal by their strongest cells.
+/// @param bos  what stands before the prompts
+std::string print_patching(const analyses::PatchingEffects& effects, const std::string& bos);
+
+/// patching.csv: a row for each direction and patch.
+CsvTable patching_table(const analyses::PatchingEffects& effects);
+
+}  // namespace gainlens::reports

@@ -1,0 +1,257 @@
+#include "interventions/patching.h"
+
+#include "core/check.h"
+#include "core/listener.h"
+#include "core/progress.h"
+#include "interventions/answer_tokens.h"
+#include "interventions/document_passes.h"
+#include "interventions/kept_run.h"
+#include "interventions/site_values.h"
+#include "models/checkpoint/checkpoint_source.h"
+#include "models/checkpoint/load_decoder.h"
+#include "models/checkpoint/torch_dtype.h"
+#include "models/decoder/decoder_sites.h"
+#include "runfile/hash_cache.h"
+#include "sweep/one_sequence.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+namespace gainlens::interventions {
+namespace {
+
+namespace fs = std::filesystem;
+using runfile::PatchDirection;
+using runfile::PatchedPrompt;
+
+/// Everything that determines the numbers, read and checked before any work.
+struct PatchJob {
+  models::CheckpointSource checkpoint;
+  PromptPair prompts;
+  std::optional<AnswerPair> pair;
+  std::vector<Intervention> patches;
+  std::vector<Arm> arms;
+};
+
+std::vector<Intervention> every_place(const models::DecoderConfig& config, std::int64_t length) {
+  std::vector<Intervention> all;
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    const std::string stream = hooks::block_site(layer, "hook_resid_pre").name;
+    for (std::int64_t position = 0; position < length; ++position)
+      all.push_back({{Write{.site = stream, .position = position, .mode = Mode::patch}}});
+    if (config.has_delta(layer)) continue;
+    const std::string heads = hooks::block_site(layer, "attn.hook_z").name;
+    for (std::int64_t head = 0; head < config.heads; ++head)
+      all.push_back({{Write{.site = heads, .head = head, .mode = Mode::patch}}});
+  }
+  return all;
+}
+
+PatchJob read_patch_job(const PatchingOptions& options) {
+  PatchJob job;
+  job.checkpoint = models::open_checkpoint(options.model, options.ignored_config_keys);
+  const models::DecoderConfig& config = job.checkpoint.config;
+  job.prompts = read_prompts(options.prompts, job.checkpoint.path, config.vocabulary, config.bos_token);
+  const std::int64_t length = std::ssize(job.prompts.clean);
+  CHECK(
+      length <= config.max_positions || options.allow_extrapolation,
+      "--clean: {} tokens exceed the model's {} positions; use shorter prompts, or --allow-extrapolation to go beyond "
+      "them",
+      length, config.max_positions);
+  CHECK(options.answer.empty() == options.foil.empty(), "{}: is missing; --answer and --foil go together",
+        options.answer.empty() ? "--answer" : "--foil");
+  if (!options.answer.empty())
+    job.pair = answer_pair(options.answer, options.foil, job.prompts.tokenizer.get(), config.vocabulary);
+  const bool given = !options.given.empty();
+  job.patches = given ? options.given : every_place(config, length);
+  check_each_once(job.patches);
+  const std::vector<hooks::SiteShape> sites = models::decoder_sites(config);
+  for (const Intervention& patch : job.patches) {
+    for (const Write& write : patch.writes)
+      CHECK(write.mode == Mode::patch,
+            "intervention '{}': with --clean and --corrupt the value must be patch: what the other prompt has there",
+            printable(patch.text()));
+    job.arms.push_back(place_arm(patch, config, sites, length, options.dtype));
+    job.arms.back().may_do_nothing = !given;
+  }
+  return job;
+}
+
+/// Where a patch of one place stands in a table of layers.
+runfile::Patch patch_of(const Arm& arm, std::int64_t layers) {
+  runfile::Patch patch{arm.text};
+  const PlacedWrite& one = arm.writes.front();
+  if (arm.writes.size() > 1 || one.place.layer < 0 || one.place.layer >= layers) return patch;
+  patch.site = one.write.site.substr(one.write.site.find('.', std::string_view("blocks.").size()) + 1);
+  patch.layer = one.place.layer;
+  patch.head = one.write.head;
+  patch.position = one.write.position;
+  return patch;
+}
+
+Json prompt_request(const std::vector<tokenizers::TokenId>& ids, const tokenizers::Tokenizer* tokenizer) {
+  Json texts = Json::array();
+  for (const tokenizers::TokenId id : ids) texts.push_back(shown_token(id, tokenizer));
+  return {{"tokens", ids}, {"texts", texts}};
+}
+
+Json request_of(const PatchingOptions& options, const PatchJob& job) {
+  const runfile::HashCache hashes = runfile::HashCache::of_user();
+  Json model = Json::object(), patches = Json::array();
+  for (const fs::path& file : job.checkpoint.files) model[file.filename().string()] = hashes.sha256(file);
+  for (const Arm& arm : job.arms) patches.push_back(arm.text);
+  std::vector<std::string> ignored = options.ignored_config_keys;
+  std::ranges::sort(ignored);
+  const tokenizers::Tokenizer* const tokenizer = job.prompts.tokenizer.get();
+  Json request = {{"format", runfile::patching_run_format},
+                  {"version", runfile::patching_run_version},
+                  {"family", job.checkpoint.config.family},
+                  {"model", model},
+                  {"ignored_config_keys", ignored},
+                  {"tokenizer", job.prompts.tokenizer_sha256},
+                  {"clean", prompt_request(job.prompts.clean, tokenizer)},
+                  {"corrupt", prompt_request(job.prompts.corrupt, tokenizer)},
+                  {"bos_policy", job.prompts.bos.explanation},
+                  {"dtype", models::dtype_name(options.dtype)},
+                  {"threads", at::get_num_threads()},
+                  {"allow_extrapolation", options.allow_extrapolation},
+                  {"interventions", patches}};
+  if (job.pair) request["answer"] = answer_request(*job.pair, tokenizer);
+  return request;
+}
+
+/// Measures what is missing, direction by direction, and within one layer by layer.
+class Patching {
+ public:
+  Patching(const PatchingOptions& options, const PatchJob& job, KeptRun& kept, runfile::PatchingRun& run)
+      : options_(options), job_(job), kept_(kept), run_(run) {
+    for (std::size_t i = 0; i < job.arms.size(); ++i) units_[job.arms[i].start()].push_back(i);
+    forward_.allow_extrapolation = options.allow_extrapolation;
+  }
+
+  void run() {
+    const c10::InferenceMode inference;
+    std::map<PatchDirection, std::set<std::int64_t>> missing;
+    double work = 0;
+    for (const PatchDirection direction : runfile::patch_directions) {
+      result(direction).effects.resize(job_.arms.size());
+      for (const auto& [layer, arms] : units_) {
+        if (!take_stored(direction, layer, arms)) {
+          missing[direction].insert(layer);
+          work += static_cast<double>(arms.size());
+        }
+      }
+    }
+    if (missing.empty()) return;
+    Progress progress("intervene", work, "patches", options_.quiet);
+    load();
+    for (const auto& [direction, layers] : missing) measure(direction, layers, progress);
+  }
+
+ private:
+  PatchedPrompt& result(PatchDirection direction) { return run_.directions[static_cast<std::size_t>(direction)]; }
+
+  void take(PatchDirection direction, const std::vector<std::size_t>& arms, const PatchedPrompt& unit) {
+    PatchedPrompt& whole = result(direction);
+    whole.base = unit.base;
+    whole.other = unit.other;
+    for (std::size_t k = 0; k < arms.size(); ++k) whole.effects[arms[k]] = unit.effects[k];
+  }
+
+  /// Takes a unit that an earlier call has computed.
+  bool take_stored(PatchDirection direction, std::int64_t layer, const std::vector<std::size_t>& arms) {
+    if (!kept_.exists()) return false;
+    const fs::path file = runfile::patch_unit_file(kept_.folder(), direction, layer);
+    if (!fs::exists(file)) return false;
+    kept_.holds_unit();
+    take(direction, arms, runfile::read_patch_unit(file, arms.size()));
+    return true;
+  }
+
+  void load() {
+    models::LoadOptions load;
+    load.dtype = options_.dtype;
+    load.stream = options_.stream_weights;
+    load.ignored_keys = options_.ignored_config_keys;
+    model_ = models::load_own_decoder(job_.checkpoint.path, load);
+    const at::Tensor clean = last_logits(job_.prompts.clean);
+    question_ = {.pair = job_.pair, .reference = {}, .last_alone = true};
+    if (!job_.pair) question_.reference = log_probabilities(clean);
+  }
+
+  at::Tensor last_logits(const std::vector<tokenizers::TokenId>& ids) {
+    const at::Tensor stream = model_->forward(sweep::one_sequence(ids), forward_, {}).hidden;
+    return model_->unembed(stream[0].slice(0, std::ssize(ids) - 1))[0];
+  }
+
+  void measure(PatchDirection direction, const std::set<std::int64_t>& layers, Progress& progress) {
+    const bool into_corrupt = direction == PatchDirection::denoising;
+    const auto& base = into_corrupt ? job_.prompts.corrupt : job_.prompts.clean;
+    const auto& other = into_corrupt ? job_.prompts.clean : job_.prompts.corrupt;
+    std::set<std::string> sites;
+    for (const std::int64_t layer : layers)
+      for (const std::size_t i : units_.at(layer)) sites.merge(job_.arms[i].sites(Mode::patch));
+    const SiteValues donor = site_values(*model_, other, sites, forward_);
+    const double other_metric = answer_to(question_, last_logits(other));
+    DocumentPasses passes(*model_, base, layers, forward_, question_);
+    for (const std::int64_t layer : layers) {
+      const std::vector<std::size_t>& places = units_.at(layer);
+      std::vector<const Arm*> arms;
+      for (const std::size_t i : places) arms.push_back(&job_.arms[i]);
+      PatchedPrompt unit{*passes.native_answer(), other_metric, {}};
+      try {
+        for (const InterventionEffect& effect : passes.run(arms, {}, donor))
+          unit.effects.push_back(
+              {*effect.answer, effect.site_norm_before, effect.site_norm_after, effect.largest_logit_change});
+      } catch (const InvalidArgument& error) {
+        throw_invalid("{}: {}", name_of(direction), error.what());
+      }
+      if (kept_.exists()) {
+        runfile::write_patch_unit(runfile::patch_unit_file(kept_.folder(), direction, layer), unit);
+        kept_.holds_unit();
+      }
+      take(direction, places, unit);
+      const auto count = static_cast<double>(arms.size());
+      progress.advance(
+          count, count,
+          fmt::format("{}, {}", name_of(direction), layer < 0 ? "embedding" : fmt::format("layer {}", layer)));
+    }
+  }
+
+  const PatchingOptions& options_;
+  const PatchJob& job_;
+  KeptRun& kept_;
+  runfile::PatchingRun& run_;
+  std::map<std::int64_t, std::vector<std::size_t>> units_;  // arms by the layer that they start in
+  hooks::ForwardOptions forward_;
+  std::unique_ptr<models::Decoder> model_;
+  Question question_;
+};
+
+}  // namespace
+
+runfile::PatchingRun run_patching(const PatchingOptions& options) {
+  const PatchJob job = read_patch_job(options);
+  for (const std::string& note : job.checkpoint.notes) tell_warning("{}", note);
+  runfile::PatchingRun run;
+  run.request = request_of(options, job);
+  for (const Arm& arm : job.arms) run.patches.push_back(patch_of(arm, job.checkpoint.config.layers));
+  KeptRun kept(options.out, run.request, interventions_text(job.patches));
+  Patching(options, job, kept, run).run();
+  for (const PatchedPrompt& direction : run.directions) {
+    CHECK(std::ranges::any_of(direction.effects, [](const auto& effect) { return effect.largest_logit_change > 0; }),
+          "intervene: none of {} patches changes a logit of the last position", run.patches.size());
+  }
+  if (kept.exists()) runfile::write_patching_run(kept.folder(), run);
+  return run;
+}
+
+}  // namespace gainlens::interventions

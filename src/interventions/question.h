@@ -1,0 +1,35 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+
+namespace gainlens::interventions {
+
+/// Two tokens whose logits are compared at the last position.
+struct AnswerPair {
+  std::int64_t answer = 0;
+  std::int64_t foil = 0;
+};
+
+/// What is asked of the output besides the losses: at most one number, of the last position.
+struct Question {
+  std::optional<AnswerPair> pair;  ///< asks for logit(answer) - logit(foil)
+  /// Asks for the Kullback-Leibler divergence from this distribution in nats, sum p (log p - log q): its log p, float64
+  /// [vocabulary]. Undefined: not asked for.
+  at::Tensor reference;
+  bool last_alone = false;  ///< the last position alone is read: no losses
+
+  bool any() const { return pair || reference.defined(); }
+};
+
+/// The number that is asked for.
+/// @param logits  of the last position, [vocabulary], finite
+/// @pre  any()
+double answer_to(const Question& question, const at::Tensor& logits);
+
+/// log p, float64 [vocabulary].
+at::Tensor log_probabilities(const at::Tensor& logits);
+
+}  // namespace gainlens::interventions

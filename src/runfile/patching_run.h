@@ -1,0 +1,83 @@
+#pragma once
+
+#include "core/json.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// Files of a run of `gainlens intervene --clean --corrupt`: docs/run-file.md.
+
+namespace gainlens::runfile {
+
+inline constexpr std::string_view patching_run_format = "gainlens-patching";
+inline constexpr std::int64_t patching_run_version = 1;
+
+/// What was patched.
+struct Patch {
+  std::string text;        ///< "blocks.0.attn.hook_z[head=3]=patch"
+  std::string site = {};   ///< within its layer, "attn.hook_z"; "": several places, or outside the layers
+  std::int64_t layer = 0;  ///< where `site` is not empty
+  std::optional<std::int64_t> head = {};
+  std::optional<std::int64_t> position = {};
+
+  friend bool operator==(const Patch&, const Patch&) = default;
+};
+
+/// What a patch did.
+struct PatchEffect {
+  double metric = 0;                ///< of the last position of the patched run
+  double site_norm_before = 0;      ///< Euclidean norm of the numbers that the patch changes, before
+  double site_norm_after = 0;       ///< and after
+  double largest_logit_change = 0;  ///< at the last position; 0: the patch changed nothing there
+
+  friend bool operator==(const PatchEffect&, const PatchEffect&) = default;
+};
+
+/// Where values go. Denoising: from the clean run into the corrupt one; noising: from the corrupt run into the clean
+/// one.
+enum class PatchDirection { denoising, noising };
+inline constexpr std::array<PatchDirection, 2> patch_directions = {PatchDirection::denoising, PatchDirection::noising};
+std::string_view name_of(PatchDirection direction);
+
+/// One direction, or a part of its patches.
+struct PatchedPrompt {
+  double base = 0;                   ///< metric of the run that is patched
+  double other = 0;                  ///< metric of the run that values come from
+  std::vector<PatchEffect> effects;  ///< [patch]
+
+  friend bool operator==(const PatchedPrompt&, const PatchedPrompt&) = default;
+};
+
+struct PatchingRun {
+  Json request = Json::object();  ///< what determines the numbers
+  std::vector<Patch> patches;
+  std::array<PatchedPrompt, 2> directions;  ///< [PatchDirection]
+};
+
+/// What is computed and stored at once are the patches of one direction that start in one layer, in
+/// `units/DIRECTION-layer-L.json`. The embedding is layer -1.
+std::filesystem::path patch_unit_file(const std::filesystem::path& folder, PatchDirection direction,
+                                      std::int64_t layer);
+/// Writes a unit completely or not at all; its folder must exist.
+void write_patch_unit(const std::filesystem::path& file, const PatchedPrompt& unit);
+/// @param patches  how many the unit must have
+/// @throws InvalidArgument  it is damaged
+PatchedPrompt read_patch_unit(const std::filesystem::path& file, std::size_t patches);
+
+/// Writes `patching.json` of a run folder completely or not at all. The same run gives the same bytes.
+void write_patching_run(const std::filesystem::path& folder, const PatchingRun& run);
+
+/// Whether the folder is such a run, finished or not.
+bool is_patching_run(const std::filesystem::path& folder);
+
+/// Reads a finished run.
+/// @throws InvalidArgument  it is not finished, damaged, or of another format or version
+PatchingRun read_patching_run(const std::filesystem::path& folder);
+
+}  // namespace gainlens::runfile
