@@ -5,13 +5,13 @@
 #include "core/progress.h"
 #include "interventions/answer_tokens.h"
 #include "interventions/document_passes.h"
-#include "interventions/kept_run.h"
 #include "interventions/site_values.h"
 #include "models/checkpoint/checkpoint_source.h"
 #include "models/checkpoint/load_decoder.h"
 #include "models/checkpoint/torch_dtype.h"
 #include "models/decoder/decoder_sites.h"
 #include "runfile/hash_cache.h"
+#include "runfile/unit_folder.h"
 #include "sweep/one_sequence.h"
 
 #include <ATen/ATen.h>
@@ -131,7 +131,7 @@ Json request_of(const PatchingOptions& options, const PatchJob& job) {
 /// Measures what is missing, direction by direction, and within one layer by layer.
 class Patching {
  public:
-  Patching(const PatchingOptions& options, const PatchJob& job, KeptRun& kept, runfile::PatchingRun& run)
+  Patching(const PatchingOptions& options, const PatchJob& job, runfile::UnitFolder& kept, runfile::PatchingRun& run)
       : options_(options), job_(job), kept_(kept), run_(run) {
     for (std::size_t i = 0; i < job.arms.size(); ++i) units_[job.arms[i].start()].push_back(i);
     forward_.allow_extrapolation = options.allow_extrapolation;
@@ -168,11 +168,9 @@ class Patching {
 
   /// Takes a unit that an earlier call has computed.
   bool take_stored(PatchDirection direction, std::int64_t layer, const std::vector<std::size_t>& arms) {
-    if (!kept_.exists()) return false;
-    const fs::path file = runfile::patch_unit_file(kept_.folder(), direction, layer);
-    if (!fs::exists(file)) return false;
-    kept_.holds_unit();
-    take(direction, arms, runfile::read_patch_unit(file, arms.size()));
+    const std::string name = runfile::patch_unit_name(direction, layer);
+    if (!kept_.has_unit(name)) return false;
+    take(direction, arms, runfile::read_patch_unit(kept_.unit_file(name), arms.size()));
     return true;
   }
 
@@ -214,10 +212,7 @@ class Patching {
       } catch (const InvalidArgument& error) {
         throw_invalid("{}: {}", name_of(direction), error.what());
       }
-      if (kept_.exists()) {
-        runfile::write_patch_unit(runfile::patch_unit_file(kept_.folder(), direction, layer), unit);
-        kept_.holds_unit();
-      }
+      kept_.keep_unit(runfile::patch_unit_name(direction, layer), runfile::to_json(unit));
       take(direction, places, unit);
       const auto count = static_cast<double>(arms.size());
       progress.advance(
@@ -228,7 +223,7 @@ class Patching {
 
   const PatchingOptions& options_;
   const PatchJob& job_;
-  KeptRun& kept_;
+  runfile::UnitFolder& kept_;
   runfile::PatchingRun& run_;
   std::map<std::int64_t, std::vector<std::size_t>> units_;  // arms by the layer that they start in
   hooks::ForwardOptions forward_;
@@ -244,13 +239,14 @@ runfile::PatchingRun run_patching(const PatchingOptions& options) {
   runfile::PatchingRun run;
   run.request = request_of(options, job);
   for (const Arm& arm : job.arms) run.patches.push_back(patch_of(arm, job.checkpoint.config.layers));
-  KeptRun kept(options.out, run.request, interventions_text(job.patches));
+  runfile::UnitFolder kept(options.out, run.request, {"interventions", "model", "clean", "corrupt"},
+                           {{"interventions.json", interventions_text(job.patches)}});
   Patching(options, job, kept, run).run();
   for (const PatchedPrompt& direction : run.directions) {
     CHECK(std::ranges::any_of(direction.effects, [](const auto& effect) { return effect.largest_logit_change > 0; }),
           "intervene: none of {} patches changes a logit of the last position", run.patches.size());
   }
-  if (kept.exists()) runfile::write_patching_run(kept.folder(), run);
+  if (!kept.path().empty()) runfile::write_patching_run(kept.path(), run);
   return run;
 }
 

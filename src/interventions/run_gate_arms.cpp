@@ -10,6 +10,7 @@
 #include "models/checkpoint/load_decoder.h"
 #include "models/checkpoint/torch_dtype.h"
 #include "runfile/hash_cache.h"
+#include "runfile/stored_json.h"
 #include "runfile/unit_folder.h"
 
 #include <ATen/Parallel.h>
@@ -152,30 +153,18 @@ class GateArmsMeasuring {
     return fmt::format("document-{}-{}", document, name_of(arm));
   }
 
-  template <typename Read>
-  auto checked(const std::string& name, const Read& read) const {
-    try {
-      return read();
-    } catch (const Json::exception& error) {
-      throw_invalid("{}: is damaged ({}); delete it and repeat the command", printable(kept_.unit_file(name).string()),
-                    printable(error.what(), 120));
-    } catch (const InvalidArgument& error) {
-      throw_invalid("{}: is damaged ({}); delete it and repeat the command", printable(kept_.unit_file(name).string()),
-                    error.what());
-    }
-  }
-
   /// Takes what earlier calls have stored, and returns what is missing.
   std::vector<std::pair<std::size_t, std::size_t>> take_stored() {
     std::vector<std::pair<std::size_t, std::size_t>> missing;
-    if (const auto stored = kept_.unit("calibration"))
-      run_.calibration = checked("calibration", [&] { return runfile::calibration_from(*stored); });
+    if (kept_.has_unit("calibration"))
+      run_.calibration = runfile::read_checked(kept_.unit_file("calibration"), runfile::calibration_from);
     for (std::size_t document = 0; document < job_.test.documents.size(); ++document) {
       for (std::size_t arm = 0; arm < job_.arms.size(); ++arm) {
         const std::string name = unit_name(document, job_.arms[arm]);
-        if (const auto stored = kept_.unit(name)) {
-          run_.readings[arm][document] =
-              checked(name, [&] { return runfile::readings_from(*stored, job_.contexts.size()); });
+        if (kept_.has_unit(name)) {
+          run_.readings[arm][document] = runfile::read_checked(kept_.unit_file(name), [&](const Json& stored) {
+            return runfile::readings_from(stored, job_.contexts.size());
+          });
         } else {
           missing.emplace_back(document, arm);
         }

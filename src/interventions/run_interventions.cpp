@@ -6,17 +6,16 @@
 #include "core/progress.h"
 #include "core/random.h"
 #include "core/sha256.h"
-#include "data/chunks.h"
 #include "interventions/answer_tokens.h"
 #include "interventions/document_passes.h"
-#include "interventions/kept_run.h"
+#include "interventions/document_source.h"
 #include "interventions/site_values.h"
-#include "interventions/text_overlap.h"
 #include "models/checkpoint/checkpoint_source.h"
 #include "models/checkpoint/load_decoder.h"
 #include "models/checkpoint/torch_dtype.h"
 #include "models/decoder/decoder_sites.h"
 #include "runfile/hash_cache.h"
+#include "runfile/unit_folder.h"
 
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
@@ -32,61 +31,29 @@ namespace gainlens::interventions {
 namespace {
 
 namespace fs = std::filesystem;
-using Documents = std::vector<std::vector<std::int32_t>>;
 
 /// Everything that determines the numbers, read and checked before any work.
 struct Job {
   models::CheckpointSource checkpoint;
-  sweep::TokenSource source;
-  Documents documents;
-  std::string calibration_sha256;
-  Documents calibration;
+  DocumentSource test, calibration;
   Question question;
   std::vector<Intervention> asked;
   std::vector<Arm> arms;                        // those that were asked for, then controls
   std::vector<runfile::InterventionArm> named;  // the same
 };
 
-Documents cut_documents(const sweep::TokenSource& source, const data::ChunkPlan& plan) {
-  Documents documents;
-  for (data::Chunk& chunk : data::cut(source.tokens, plan)) documents.push_back(std::move(chunk.tokens));
-  return documents;
-}
-
-/// Reads the start of a text and cuts it into documents.
-/// @param source  gets what a request says of it
-Documents read_documents(const InterveneOptions& options, const sweep::TokenSourceOptions& from, const Job& job,
-                         sweep::TokenSource& source) {
-  const models::DecoderConfig& config = job.checkpoint.config;
-  const auto plan = [&](std::optional<tokenizers::TokenId> bos) {
-    return data::ChunkPlan{.lengths = {options.length}, .samples = options.samples, .bos = bos};
-  };
-  source = sweep::read_tokens(from, job.checkpoint.path, config.vocabulary, config.bos_token, [&](bool bos) {
-    return data::tokens_needed(plan(bos ? std::optional<tokenizers::TokenId>(0) : std::nullopt));
-  });
-  return cut_documents(source, plan(source.bos.token));
-}
-
 bool takes(const std::vector<Arm>& arms, Mode mode) {
   return std::ranges::any_of(arms, [&](const Arm& arm) { return !arm.sites(mode).empty(); });
 }
 
-void read_calibration(const InterveneOptions& options, Job& job) {
+void add_calibration(const InterveneOptions& options, Job& job) {
   const bool mean = takes(job.arms, Mode::mean);
   CHECK(!mean || !options.calibration.empty(),
         "--calibration: missing; a mean is taken over another text than that of the test");
   CHECK(mean || options.calibration.empty(), "--calibration: no intervention takes a mean; leave it out");
   if (!mean) return;
-  sweep::TokenSourceOptions from = options.source;
-  (from.text.empty() ? from.token_ids : from.text) = options.calibration;
-  sweep::TokenSource source;
-  try {
-    job.calibration = read_documents(options, from, job, source);
-  } catch (const InvalidArgument& error) {
-    throw_invalid("--calibration: {}", error.what());
-  }
-  job.calibration_sha256 = source.text_sha256;
-  check_disjoint(job.calibration, job.documents, source.bos.token ? 1 : 0);
+  job.calibration =
+      read_calibration(options.source, options.calibration, job.checkpoint, options.length, options.samples, job.test);
 }
 
 /// Places the interventions that were asked for, and a control for each that is of single heads.
@@ -131,14 +98,14 @@ Job read_job(const InterveneOptions& options) {
         "them",
         options.length, config.max_positions);
   add_arms(options, job);
-  job.documents = read_documents(options, options.source, job, job.source);
+  job.test = read_documents(options.source, job.checkpoint, options.length, options.samples);
   CHECK(!takes(job.arms, Mode::resample) || options.samples >= 2,
         "--samples: {}; resample needs at least 2 documents, to take values from another one", options.samples);
-  read_calibration(options, job);
+  add_calibration(options, job);
   CHECK(options.answer.empty() == options.foil.empty(), "{}: is missing; --answer and --foil go together",
         options.answer.empty() ? "--answer" : "--foil");
   if (!options.answer.empty())
-    job.question.pair = answer_pair(options.answer, options.foil, job.source.tokenizer.get(), config.vocabulary);
+    job.question.pair = answer_pair(options.answer, options.foil, job.test.source.tokenizer.get(), config.vocabulary);
   return job;
 }
 
@@ -171,12 +138,12 @@ Json request_of(const InterveneOptions& options, const Job& job) {
                   {"family", job.checkpoint.config.family},
                   {"model", model},
                   {"ignored_config_keys", ignored},
-                  {"tokenizer", job.source.tokenizer_sha256},
-                  {"text", job.source.text_sha256},
-                  {"calibration", job.calibration_sha256},
+                  {"tokenizer", job.test.source.tokenizer_sha256},
+                  {"text", job.test.source.text_sha256},
+                  {"calibration", job.calibration.source.text_sha256},
                   {"length", options.length},
                   {"samples", options.samples},
-                  {"bos_policy", job.source.bos.explanation},
+                  {"bos_policy", job.test.source.bos.explanation},
                   {"dtype", models::dtype_name(options.dtype)},
                   {"threads", at::get_num_threads()},
                   {"seed", options.seed},
@@ -184,7 +151,7 @@ Json request_of(const InterveneOptions& options, const Job& job) {
                   {"interventions", asked},
                   {"controls", controls},
                   {"files", files}};
-  if (job.question.pair) request["answer"] = answer_request(*job.question.pair, job.source.tokenizer.get());
+  if (job.question.pair) request["answer"] = answer_request(*job.question.pair, job.test.source.tokenizer.get());
   return request;
 }
 
@@ -197,7 +164,7 @@ std::size_t donor_of(std::size_t document, std::size_t documents, std::uint64_t 
 /// Measures what is missing, document by document, and within a document layer by layer.
 class Measuring {
  public:
-  Measuring(const InterveneOptions& options, const Job& job, KeptRun& kept, runfile::InterventionRun& run)
+  Measuring(const InterveneOptions& options, const Job& job, runfile::UnitFolder& kept, runfile::InterventionRun& run)
       : options_(options), job_(job), kept_(kept), run_(run) {
     for (std::size_t i = 0; i < job.arms.size(); ++i) units_[job.arms[i].start()].push_back(i);
     forward_.allow_extrapolation = options.allow_extrapolation;
@@ -205,7 +172,7 @@ class Measuring {
 
   void run() {
     const c10::InferenceMode inference;
-    std::vector<std::set<std::int64_t>> missing(job_.documents.size());
+    std::vector<std::set<std::int64_t>> missing(job_.test.documents.size());
     double work = 0;
     for (std::size_t document = 0; document < missing.size(); ++document) {
       for (const auto& [layer, arms] : units_) {
@@ -227,11 +194,9 @@ class Measuring {
  private:
   /// A unit that an earlier call has computed.
   std::optional<runfile::InterventionUnit> stored(std::size_t document, std::int64_t layer, std::size_t arms) {
-    if (!kept_.exists()) return std::nullopt;
-    const fs::path file = runfile::unit_file(kept_.folder(), document, layer);
-    if (!fs::exists(file)) return std::nullopt;
-    kept_.holds_unit();
-    return runfile::read_unit(file, arms);
+    const std::string name = runfile::unit_name(document, layer);
+    if (!kept_.has_unit(name)) return std::nullopt;
+    return runfile::read_unit(kept_.unit_file(name), arms);
   }
 
   void take(std::size_t document, const std::vector<std::size_t>& arms, const runfile::InterventionUnit& unit) {
@@ -246,7 +211,7 @@ class Measuring {
     load.stream = options_.stream_weights;
     load.ignored_keys = options_.ignored_config_keys;
     model_ = models::load_own_decoder(job_.checkpoint.path, load);
-    means_ = site_means(*model_, job_.calibration, sites(Mode::mean, {}), forward_);
+    means_ = site_means(*model_, job_.calibration.documents, sites(Mode::mean, {}), forward_);
   }
 
   /// The sites of arms with a mode. @param layers  empty: of all arms
@@ -261,10 +226,10 @@ class Measuring {
     const std::set<std::string> resampled = sites(Mode::resample, layers);
     SiteValues donor;
     if (!resampled.empty()) {
-      const std::size_t other = donor_of(document, job_.documents.size(), options_.seed);
-      donor = site_values(*model_, job_.documents[other], resampled, forward_);
+      const std::size_t other = donor_of(document, job_.test.documents.size(), options_.seed);
+      donor = site_values(*model_, job_.test.documents[other], resampled, forward_);
     }
-    DocumentPasses passes(*model_, job_.documents[document], layers, forward_, job_.question);
+    DocumentPasses passes(*model_, job_.test.documents[document], layers, forward_, job_.question);
     for (const std::int64_t layer : layers) {
       const std::vector<std::size_t>& places = units_.at(layer);
       std::vector<const Arm*> arms;
@@ -276,10 +241,7 @@ class Measuring {
       } catch (const InvalidArgument& error) {
         throw_invalid("document {}: {}", document, error.what());
       }
-      if (kept_.exists()) {
-        runfile::write_unit(runfile::unit_file(kept_.folder(), document, layer), unit);
-        kept_.holds_unit();
-      }
+      kept_.keep_unit(runfile::unit_name(document, layer), runfile::to_json(unit));
       take(document, places, unit);
       const auto count = static_cast<double>(arms.size());
       progress.advance(count, count,
@@ -290,7 +252,7 @@ class Measuring {
 
   const InterveneOptions& options_;
   const Job& job_;
-  KeptRun& kept_;
+  runfile::UnitFolder& kept_;
   runfile::InterventionRun& run_;
   std::map<std::int64_t, std::vector<std::size_t>> units_;  // arms by the layer that they start in
   hooks::ForwardOptions forward_;
@@ -318,13 +280,14 @@ runfile::InterventionRun run_interventions(const InterveneOptions& options) {
   run.request = request_of(options, job);
   run.arms = job.named;
   run.asked = job.asked.size();
-  run.native.resize(job.documents.size());
-  if (job.question.pair) run.native_answers.resize(job.documents.size());
-  run.effects.assign(job.arms.size(), std::vector<InterventionEffect>(job.documents.size()));
-  KeptRun kept(options.out, run.request, interventions_text(job.asked));
+  run.native.resize(job.test.documents.size());
+  if (job.question.pair) run.native_answers.resize(job.test.documents.size());
+  run.effects.assign(job.arms.size(), std::vector<InterventionEffect>(job.test.documents.size()));
+  runfile::UnitFolder kept(options.out, run.request, {"interventions", "model", "text", "length", "samples", "seed"},
+                           {{"interventions.json", interventions_text(job.asked)}});
   Measuring(options, job, kept, run).run();
   check_some_act(run);
-  if (kept.exists()) runfile::write_intervention_run(kept.folder(), run);
+  if (!kept.path().empty()) runfile::write_intervention_run(kept.path(), run);
   return run;
 }
 

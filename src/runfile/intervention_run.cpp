@@ -46,15 +46,15 @@ Json to_json(const InterventionArm& arm, const std::vector<InterventionEffect>& 
 
 }  // namespace
 
-fs::path unit_file(const fs::path& folder, std::size_t document, std::int64_t layer) {
-  return folder / "units" / fmt::format("document-{}-layer-{}.json", document, layer);
+std::string unit_name(std::size_t document, std::int64_t layer) {
+  return fmt::format("document-{}-layer-{}", document, layer);
 }
 
-void write_unit(const fs::path& file, const InterventionUnit& unit) {
+Json to_json(const InterventionUnit& unit) {
   Json json = {{"native", unit.native}, {"effects", Json::array()}};
   if (unit.answer) json["logit_difference"] = *unit.answer;
   for (const InterventionEffect& effect : unit.effects) json["effects"].push_back(to_json(effect));
-  write_file_atomically(file, json_text(json) + "\n");
+  return json;
 }
 
 InterventionUnit read_unit(const fs::path& file, std::size_t arms) {

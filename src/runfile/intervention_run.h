@@ -45,10 +45,10 @@ struct InterventionUnit {
   std::optional<double> answer = {};        ///< of the model as it is
 };
 
-/// The file of a unit, `units/document-D-layer-L.json`. The embedding is layer -1.
-std::filesystem::path unit_file(const std::filesystem::path& folder, std::size_t document, std::int64_t layer);
-/// Writes a unit completely or not at all; its folder must exist.
-void write_unit(const std::filesystem::path& file, const InterventionUnit& unit);
+/// The name of a unit in a UnitFolder, `document-D-layer-L`. The embedding is layer -1.
+std::string unit_name(std::size_t document, std::int64_t layer);
+/// A unit as it is stored.
+Json to_json(const InterventionUnit& unit);
 /// @param arms  how many the unit must have
 /// @throws InvalidArgument  it is damaged
 InterventionUnit read_unit(const std::filesystem::path& file, std::size_t arms);

@@ -22,12 +22,6 @@ PatchEffect patch_effect_from(const Json& json) {
           number_in(json, "largest_logit_change")};
 }
 
-Json to_json(const PatchedPrompt& prompt) {
-  Json effects = Json::array();
-  for (const PatchEffect& effect : prompt.effects) effects.push_back(to_json(effect));
-  return {{"base", prompt.base}, {"other", prompt.other}, {"effects", effects}};
-}
-
 PatchedPrompt prompt_from(const Json& json, std::size_t patches) {
   PatchedPrompt prompt{number_in(json, "base"), number_in(json, "other"), {}};
   const Json& effects = json.at("effects");
@@ -69,12 +63,14 @@ std::string_view name_of(PatchDirection direction) {
   return direction == PatchDirection::denoising ? "denoising" : "noising";
 }
 
-fs::path patch_unit_file(const fs::path& folder, PatchDirection direction, std::int64_t layer) {
-  return folder / "units" / fmt::format("{}-layer-{}.json", name_of(direction), layer);
+Json to_json(const PatchedPrompt& prompt) {
+  Json effects = Json::array();
+  for (const PatchEffect& effect : prompt.effects) effects.push_back(to_json(effect));
+  return {{"base", prompt.base}, {"other", prompt.other}, {"effects", effects}};
 }
 
-void write_patch_unit(const fs::path& file, const PatchedPrompt& unit) {
-  write_file_atomically(file, json_text(to_json(unit)) + "\n");
+std::string patch_unit_name(PatchDirection direction, std::int64_t layer) {
+  return fmt::format("{}-layer-{}", name_of(direction), layer);
 }
 
 PatchedPrompt read_patch_unit(const fs::path& file, std::size_t patches) {

@@ -61,11 +61,10 @@ struct PatchingRun {
 };
 
 /// What is computed and stored at once are the patches of one direction that start in one layer, in
-/// `units/DIRECTION-layer-L.json`. The embedding is layer -1.
-std::filesystem::path patch_unit_file(const std::filesystem::path& folder, PatchDirection direction,
-                                      std::int64_t layer);
-/// Writes a unit completely or not at all; its folder must exist.
-void write_patch_unit(const std::filesystem::path& file, const PatchedPrompt& unit);
+/// the unit `DIRECTION-layer-L` of a UnitFolder. The embedding is layer -1.
+std::string patch_unit_name(PatchDirection direction, std::int64_t layer);
+/// A unit as it is stored.
+Json to_json(const PatchedPrompt& unit);
 /// @param patches  how many the unit must have
 /// @throws InvalidArgument  it is damaged
 PatchedPrompt read_patch_unit(const std::filesystem::path& file, std::size_t patches);

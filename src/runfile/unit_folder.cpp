@@ -19,34 +19,54 @@ void check_same(const Json& stored, const Json& asked, const fs::path& folder, c
   CHECK(stored.is_object() && stored.value("format", Json()) == asked.at("format"),
         "--out: {} holds another run; give a new folder", where);
   for (const std::string& key : named)
-    CHECK(stored.value(key, Json()) == asked.at(key), "--out: {} holds a run with other {}; give a new folder", where,
-          key);
+    CHECK(stored.value(key, Json()) == asked.value(key, Json()),
+          "--out: {} holds a run with other {}; give a new folder", where, key);
   for (const auto& [key, value] : asked.items())
     CHECK(stored.value(key, Json()) == value, "--out: {} holds a run with another {}; give a new folder", where, key);
-  throw_invalid("--out: {} holds a run of a newer version; give a new folder", where);
+  for (const auto& [key, value] : stored.items())
+    CHECK(asked.contains(key), "--out: {} holds a run with '{}'; give a new folder", where, printable(key, 40));
 }
 
 }  // namespace
 
-UnitFolder::UnitFolder(fs::path path, const Json& request, const std::vector<std::string>& named)
-    : path_(std::move(path)) {
-  if (path_.empty()) return;
-  existed_ = fs::exists(path_);
-  holds_run(request, named);  // before anything is written
-  ensure_writable_folder(path_);
-  lock_.emplace(path_);
-  fresh_ = !holds_run(request, named);  // another process may have begun one
-  if (fresh_) write_file_atomically(path_ / "request.json", json_text(request, 2) + "\n");
-  make_folder(path_ / "units");
+void Scaffold::note_missing(const fs::path& folder) {
+  std::vector<fs::path> missing;
+  std::error_code error;
+  for (fs::path at = fs::absolute(folder).lexically_normal(); !at.empty() && !fs::exists(at, error);
+       at = at.parent_path()) {
+    if (at.has_filename()) missing.push_back(at);
+    if (at == at.parent_path()) break;
+  }
+  paths_.insert(paths_.end(), missing.rbegin(), missing.rend());
 }
 
-UnitFolder::~UnitFolder() {
-  if (!fresh_) return;
+Scaffold::~Scaffold() {
   std::error_code ignored;
-  fs::remove(path_ / "units", ignored);              // only if it is empty
-  if (fs::exists(path_ / "units", ignored)) return;  // a unit whose writing failed late: the run can go on
-  for (const char* name : {"request.json", "lock"}) fs::remove(path_ / name, ignored);
-  if (!existed_) fs::remove(path_, ignored);
+  for (auto path = paths_.rbegin(); path != paths_.rend(); ++path) {
+    fs::remove(*path, ignored);
+    if (fs::exists(*path, ignored)) return;  // a folder that somebody else uses, or a unit whose writing failed late
+  }
+}
+
+UnitFolder::UnitFolder(fs::path path, const Json& request, const std::vector<std::string>& named,
+                       const std::map<std::string, std::string>& files)
+    : path_(std::move(path)) {
+  if (path_.empty()) return;
+  holds_run(request, named);  // before anything is written
+  made_.note_missing(path_);
+  ensure_writable_folder(path_);
+  lock_.emplace(path_);
+  if (holds_run(request, named)) {  // it may have begun with another call, or in another process
+    made_.keep();
+  } else {
+    for (const char* name : {"lock", "request.json"}) made_.note(path_ / name);
+    for (const auto& [name, content] : files) made_.note(path_ / name);
+    made_.note(path_ / "units");
+    write_file_atomically(path_ / "request.json", json_text(request, 2) + "\n");
+  }
+  for (const auto& [name, content] : files)
+    if (!fs::exists(path_ / name)) write_file_atomically(path_ / name, content);
+  make_folder(path_ / "units");
 }
 
 bool UnitFolder::holds_run(const Json& request, const std::vector<std::string>& named) const {
@@ -60,15 +80,14 @@ fs::path UnitFolder::unit_file(std::string_view name) const {
   return path_ / "units" / fmt::format("{}.json", name);
 }
 
-std::optional<Json> UnitFolder::unit(std::string_view name) const {
-  if (path_.empty() || !fs::exists(unit_file(name))) return std::nullopt;
-  return read_json_file(unit_file(name));
+bool UnitFolder::has_unit(std::string_view name) const {
+  return !path_.empty() && fs::exists(unit_file(name));
 }
 
 void UnitFolder::keep_unit(std::string_view name, const Json& unit) {
   if (path_.empty()) return;
   write_file_atomically(unit_file(name), json_text(unit) + "\n");
-  fresh_ = false;
+  made_.keep();
 }
 
 }  // namespace gainlens::runfile

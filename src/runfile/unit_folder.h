@@ -4,6 +4,7 @@
 #include "runfile/folder_lock.h"
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,24 +12,40 @@
 
 namespace gainlens::runfile {
 
+/// Removes what it is told of when it goes, last first, up to a folder that is not empty.
+class Scaffold {
+ public:
+  Scaffold() = default;
+  Scaffold(const Scaffold&) = delete;
+  Scaffold& operator=(const Scaffold&) = delete;
+  ~Scaffold();
+  /// Notes a folder and those of its parents that are not there.
+  void note_missing(const std::filesystem::path& folder);
+  void note(const std::filesystem::path& path) { paths_.push_back(path); }
+  /// What was noted stays.
+  void keep() { paths_.clear(); }
+
+ private:
+  std::vector<std::filesystem::path> paths_;
+};
+
 /// The folder of a run that is stored as JSON: `request.json` says what determines the numbers, and `units` has one
 /// file for each unit of work. A call continues what an earlier one with the same request has left. Holds the folder's
-/// lock. A request that is refused before any unit was measured leaves nothing behind.
+/// lock. A call that is refused before there is any unit leaves no file and no folder behind.
 class UnitFolder {
  public:
   /// @param path     empty: nothing is kept
   /// @param request  has "format"
   /// @param named    keys whose difference is named first, in this order
+  /// @param files    others that the run has from its begin: content by name
   /// @throws InvalidArgument  the folder holds something else or another request (names the key), is locked by another
   ///     process, or cannot be written to
-  UnitFolder(std::filesystem::path path, const Json& request, const std::vector<std::string>& named);
-  UnitFolder(const UnitFolder&) = delete;
-  UnitFolder& operator=(const UnitFolder&) = delete;
-  ~UnitFolder();
+  UnitFolder(std::filesystem::path path, const Json& request, const std::vector<std::string>& named,
+             const std::map<std::string, std::string>& files = {});
 
-  /// A unit that an earlier call has computed. @throws InvalidArgument  the file is no JSON
-  std::optional<Json> unit(std::string_view name) const;
-  /// The file of a unit, for messages.
+  /// Whether an earlier call has computed the unit.
+  bool has_unit(std::string_view name) const;
+  /// The file of a unit.
   std::filesystem::path unit_file(std::string_view name) const;
   /// Stores a unit completely or not at all. @throws RunFailed  disk full
   void keep_unit(std::string_view name, const Json& unit);
@@ -40,9 +57,8 @@ class UnitFolder {
   bool holds_run(const Json& request, const std::vector<std::string>& named) const;
 
   std::filesystem::path path_;
-  bool existed_ = false;
-  bool fresh_ = false;  // made by this call, and without a unit
   std::optional<FolderLock> lock_;
+  Scaffold made_;  // goes before the lock
 };
 
 }  // namespace gainlens::runfile

@@ -79,10 +79,9 @@ TEST_F(InterventionRunFile, DamagedOnesAreRefused) {
 }
 
 TEST_F(InterventionRunFile, UnitsAreReadAsTheyWereWritten) {
-  const auto file = unit_file(folder_.path(), 3, -1);
-  EXPECT_EQ(file, folder_.path() / "units" / "document-3-layer--1.json");
+  EXPECT_EQ(unit_name(3, -1), "document-3-layer--1");
   const auto place = folder_.path() / "unit.json";
-  write_unit(place, {1.25, {{1, 2, 3, 4}}});
+  write_file(place, to_json(InterventionUnit{1.25, {{1, 2, 3, 4}}}).dump());
   const InterventionUnit unit = read_unit(place, 1);
   EXPECT_EQ(unit.native, 1.25);
   EXPECT_EQ(unit.effects, (std::vector<InterventionEffect>{{1, 2, 3, 4}}));

@@ -59,11 +59,10 @@ TEST(PatchingRunFile, DamagedOnesAreRefused) {
 
 TEST(PatchingRunFile, UnitsAreReadAsTheyWereWritten) {
   const gainlens::testing::TemporaryFolder folder;
-  EXPECT_EQ(patch_unit_file(folder.path(), PatchDirection::noising, -1),
-            folder.path() / "units" / "noising-layer--1.json");
+  EXPECT_EQ(patch_unit_name(PatchDirection::noising, -1), "noising-layer--1");
   const auto place = folder.path() / "unit.json";
   const PatchedPrompt unit{1.25, 2, {{1, 2, 3, 4}}};
-  write_patch_unit(place, unit);
+  write_file(place, to_json(unit).dump());
   EXPECT_EQ(read_patch_unit(place, 1), unit);
   EXPECT_THAT(refusal_of([&] { read_patch_unit(place, 2); }), HasSubstr("unit.json: is damaged (it needs 2 effects)"));
 }

@@ -28,12 +28,13 @@ class UnitFolders : public ::testing::Test {
 TEST_F(UnitFolders, KeepUnitsForALaterCall) {
   {
     UnitFolder folder(run_, request, {});
-    EXPECT_FALSE(folder.unit("a"));
+    EXPECT_FALSE(folder.has_unit("a"));
     folder.keep_unit("a", {1, 2});
   }
   const UnitFolder again(run_, request, {});
-  EXPECT_EQ(again.unit("a"), Json({1, 2}));
-  EXPECT_FALSE(again.unit("b"));
+  EXPECT_TRUE(again.has_unit("a"));
+  EXPECT_EQ(read_json_file(again.unit_file("a")), Json({1, 2}));
+  EXPECT_FALSE(again.has_unit("b"));
   EXPECT_EQ(again.unit_file("a"), run_ / "units" / "a.json");
   EXPECT_THAT(refusal_of([&] { UnitFolder(run_, request, {}); }), HasSubstr("is writing this run"));
 }
@@ -44,6 +45,11 @@ TEST_F(UnitFolders, WithoutAUnitNothingStays) {
   fs::create_directory(run_);
   { const UnitFolder folder(run_, request, {}); }
   EXPECT_TRUE(fs::is_empty(run_));
+  const fs::path deep = folder_.path() / "new" / "folders";
+  { const UnitFolder folder(deep, request, {}, {{"plan.json", "{}"}}); }
+  EXPECT_FALSE(fs::exists(deep.parent_path()));
+  UnitFolder(deep, request, {}, {{"plan.json", "{}"}}).keep_unit("a", 1);
+  EXPECT_EQ(read_json_file(deep / "plan.json"), Json::object());
 }
 
 TEST_F(UnitFolders, OfAnotherRequestAreRefused) {
@@ -63,7 +69,7 @@ TEST_F(UnitFolders, OfAnotherRequestAreRefused) {
 TEST_F(UnitFolders, WithoutAPathKeepNothing) {
   UnitFolder folder({}, request, {});
   folder.keep_unit("a", 1);
-  EXPECT_FALSE(folder.unit("a"));
+  EXPECT_FALSE(folder.has_unit("a"));
   EXPECT_TRUE(folder.path().empty());
 }
 
