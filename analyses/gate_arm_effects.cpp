@@ -26,8 +26,9 @@ std::optional<std::size_t> place_of(const GateArmsRun& run, const std::string& a
 
 std::vector<double> over_documents(const GateArmsRun& run, std::size_t arm, std::size_t context,
                                    double GateArmReading::*number) {
-  std::vector<double> values;
-  for (const auto& document : run.readings[arm]) values.push_back(document[context].*number);
+  std::vector<double> values(run.documents());
+  std::ranges::transform(run.readings[arm], values.begin(),
+                         [&](const auto& document) { return document[context].*number; });
   return values;
 }
 
@@ -48,10 +49,10 @@ double detectable_mean(const Estimate& estimate) {
          estimate.error;
 }
 
-PairedDifference paired_difference(const std::vector<double>& differences) {
+ArmDifference paired_difference(const std::vector<double>& differences) {
   const Equivalence test = test_equivalence(differences, runfile::declared.margin, "there is no document");
-  PairedDifference found{mean(differences), mean_interval(differences), test.difference_p,
-                         Measured::none("there is no error of the difference")};
+  ArmDifference found{mean(differences), mean_interval(differences), test.difference_p,
+                      Measured::none("there is no error of the difference")};
   if (!test.difference_p) {
     found.interval = Maybe<Interval>::none(test.difference_p.reason());
     found.detectable = Measured::none(test.difference_p.reason());
@@ -88,11 +89,14 @@ Maybe<Interval> resampled_interval(const std::vector<double>& values, std::uint6
 
 Maybe<ContextSlope> context_slope(const GateArmsRun& run, std::size_t arm, std::uint64_t seed) {
   if (run.contexts.size() < 2) return Maybe<ContextSlope>::none("a slope needs at least 2 contexts");
-  std::vector<double> logarithms;
-  for (const std::int64_t tokens : run.contexts) logarithms.push_back(std::log(static_cast<double>(tokens)));
+  std::vector<double> logarithms(run.contexts.size());
+  std::ranges::transform(run.contexts, logarithms.begin(),
+                         [](std::int64_t tokens) { return std::log(static_cast<double>(tokens)); });
   std::vector<double> slopes;
+  slopes.reserve(run.documents());
   for (std::size_t document = 0; document < run.documents(); ++document) {
     std::vector<double> values;
+    values.reserve(run.contexts.size());
     for (std::size_t context = 0; context < run.contexts.size(); ++context)
       values.push_back(run.readings[arm][document][context].nll - run.readings[0][document][context].nll);
     slopes.push_back(slope_of(logarithms, values));
@@ -122,14 +126,14 @@ GateArmEffect effect_of(const GateArmsRun& run, std::size_t arm, std::uint64_t s
   return effect;
 }
 
-std::vector<ArmComparison> comparisons_of(const GateArmsRun& run, std::size_t judged,
-                                          const std::vector<std::string>& against) {
-  std::vector<ArmComparison> comparisons;
+std::vector<GateArmComparison> comparisons_of(const GateArmsRun& run, std::size_t judged,
+                                              const std::vector<std::string>& against) {
+  std::vector<GateArmComparison> comparisons;
   std::vector<Measured> p;
   for (const std::string& name : against) {
     const auto other = place_of(run, name);
     if (!other) continue;
-    const PairedDifference difference = paired_difference(differences_of(run, judged, *other, run.contexts.size() - 1));
+    const ArmDifference difference = paired_difference(differences_of(run, judged, *other, run.contexts.size() - 1));
     p.push_back(difference.p);
     comparisons.push_back({name, difference, difference.p});
   }
@@ -187,7 +191,7 @@ void rule(const std::vector<std::string>& needed, GateArmEffects& effects) {
                                                   : "not shown to be within the margin",
                                         interval->low, interval->high, margin));
   bool better = true, worse_than_native = false;
-  for (const ArmComparison& one : effects.comparisons) {
+  for (const GateArmComparison& one : effects.comparisons) {
     better = better && one.better();
     worse_than_native = worse_than_native || (one.against == "native" && one.worse());
     effects.reasons.push_back(fmt::format(
@@ -210,7 +214,7 @@ void rule(const std::vector<std::string>& needed, GateArmEffects& effects) {
                                                 : PredictionRuling::not_shown;
 }
 
-void put(OrderedJson& json, const PairedDifference& difference) {
+void put(OrderedJson& json, const ArmDifference& difference) {
   json["delta"] = difference.mean;
   put(json, "interval", difference.interval);
   put(json, "p", difference.p);
@@ -246,11 +250,11 @@ OrderedJson to_json(const CalibrationSummary& summary) {
 
 }  // namespace
 
-bool ArmComparison::better() const {
+bool GateArmComparison::better() const {
   return difference.mean < 0 && adjusted_p && *adjusted_p <= significance;
 }
 
-bool ArmComparison::worse() const {
+bool GateArmComparison::worse() const {
   return difference.mean > 0 && adjusted_p && *adjusted_p <= significance;
 }
 
@@ -288,7 +292,7 @@ OrderedJson to_json(const GateArmEffects& effects) {
   for (const GateArmEffect& effect : effects.arms) json["arms"].push_back(to_json(effect));
   json["judged"] = effects.judged;
   json["comparisons"] = OrderedJson::array();
-  for (const ArmComparison& one : effects.comparisons) {
+  for (const GateArmComparison& one : effects.comparisons) {
     OrderedJson& made = json["comparisons"].emplace_back(OrderedJson{{"against", one.against}});
     put(made, one.difference);
     put(made, "adjusted_p", one.adjusted_p);

@@ -16,7 +16,7 @@
 namespace gainlens::analyses {
 
 /// A paired difference over documents, which are taken as independent.
-struct PairedDifference {
+struct ArmDifference {
   double mean;               ///< in nats per token; above 0: worse
   Maybe<Interval> interval;  ///< 95%, Student
   Measured p;                ///< two-sided Student p of a mean of 0
@@ -28,8 +28,8 @@ struct PairedDifference {
 struct ArmInContext {
   std::int64_t tokens;
   double nll;
-  double gate_mean, bos_mass, n_eff;          ///< runfile::GateArmReading
-  std::optional<PairedDifference> to_native;  ///< none of native itself
+  double gate_mean, bos_mass, n_eff;       ///< runfile::GateArmReading
+  std::optional<ArmDifference> to_native;  ///< none of native itself
 };
 
 /// The slope of a difference from native on ln T: by how much it grows where the context is e times as long.
@@ -47,11 +47,11 @@ struct GateArmEffect {
 };
 
 /// The judged arm against another one, at the longest context.
-struct ArmComparison {
+struct GateArmComparison {
   std::string against;
-  PairedDifference difference;  ///< judged arm minus the other
-  Measured adjusted_p;          ///< Holm's, over all comparisons
-  bool better() const;          ///< the mean is below 0, and adjusted_p is at most 5%
+  ArmDifference difference;  ///< judged arm minus the other
+  Measured adjusted_p;       ///< Holm's, over all comparisons
+  bool better() const;       ///< the mean is below 0, and adjusted_p is at most 5%
   bool worse() const;
 };
 
@@ -72,7 +72,7 @@ struct GateArmEffects {
   std::int64_t trained_length;
   std::vector<GateArmEffect> arms;  ///< native first
   std::string judged;               ///< the arm of the prediction: "gain", or "modulated" where there is no gate
-  std::vector<ArmComparison> comparisons;
+  std::vector<GateArmComparison> comparisons;
   PredictionRuling ruling;
   std::vector<std::string> reasons;  ///< what holds and what does not, one sentence each
   CalibrationSummary calibration;

@@ -69,8 +69,8 @@ double area_of(const std::vector<double>& shares, const std::vector<double>& cha
 std::vector<double> areas_of(const std::vector<double>& shares, const std::vector<std::vector<double>>& changes) {
   std::vector<double> areas(changes.front().size());
   for (std::size_t document = 0; document < areas.size(); ++document) {
-    std::vector<double> curve;
-    for (const std::vector<double>& at_share : changes) curve.push_back(at_share[document]);
+    std::vector<double> curve(changes.size());
+    std::ranges::transform(changes, curve.begin(), [&](const auto& at_share) { return at_share[document]; });
     areas[document] = area_of(shares, curve);
   }
   return areas;
@@ -82,8 +82,8 @@ std::vector<double> minus(std::vector<double> a, const std::vector<double>& b) {
 }
 
 std::vector<double> means_of(const std::vector<std::vector<double>>& changes) {
-  std::vector<double> means;
-  for (const std::vector<double>& one : changes) means.push_back(mean(one));
+  std::vector<double> means(changes.size());
+  std::ranges::transform(changes, means.begin(), [](const std::vector<double>& one) { return mean(one); });
   return means;
 }
 

@@ -119,7 +119,7 @@ std::string power_lines(const GateArmEffects& effects) {
                        : fmt::format("          –       {} - {}: {}\n", effects.judged, against, detectable.reason());
   };
   for (const ArmInContext& one : judged->contexts) line("native", one.tokens, one.to_native->detectable);
-  for (const analyses::ArmComparison& one : effects.comparisons)
+  for (const analyses::GateArmComparison& one : effects.comparisons)
     if (one.against != "native") line(one.against, judged->contexts.back().tokens, one.difference.detectable);
   return text;
 }

@@ -5,6 +5,7 @@
 #include "cli/ignored_keys.h"
 #include "cli/name_list.h"
 #include "cli/text_options.h"
+#include "cli/written_report.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/counted.h"
@@ -14,8 +15,10 @@
 #include "interventions/run_gate_arms.h"
 #include "models/checkpoint/torch_dtype.h"
 #include "recommend/recommender_files.h"
+#include "reports/gate_arms/gate_arms_report.h"
 #include "reports/terminal/gate_arms_terminal.h"
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -37,6 +40,7 @@ struct GateArmsArguments {
   std::string dtype = "float32";
   bool stream_weights = false;
   std::string out;
+  std::string report;
 };
 
 interventions::GateArmsOptions options_of(const GateArmsArguments& arguments, const GlobalOptions& global) {
@@ -63,10 +67,23 @@ interventions::GateArmsOptions options_of(const GateArmsArguments& arguments, co
   return options;
 }
 
+/// A report replaces what lies in its folder, so this may be no run's.
+void check_report_folder(const GateArmsArguments& arguments) {
+  const std::filesystem::path report = std::filesystem::weakly_canonical(arguments.report);
+  check_holds_no_run(report, "--report");
+  CHECK(!runfile::is_gate_arms_run(report) && report != std::filesystem::weakly_canonical(arguments.out),
+        "--report: {} is the folder of a run; choose another folder", printable(arguments.report));
+}
+
 void measure_gate_arms(const GateArmsArguments& arguments, const GlobalOptions& global) {
+  if (!arguments.report.empty()) check_report_folder(arguments);
   const runfile::GateArmsRun run = interventions::run_gate_arms(options_of(arguments, global));
   const analyses::GateArmEffects effects = analyses::gate_arm_effects(run, global.seed);
   const std::string bos = run.request.at("bos_policy");
+  const std::string of = fmt::format("the last {} of {}; {}", counted(arguments.targets, "token"),
+                                     counted(effects.documents, "document"), bos);
+  if (!arguments.report.empty())
+    tell_written(reports::write_gate_arms_report(effects, of, arguments.report), arguments.report, "gate-arms");
   if (global.json) {
     OrderedJson json = to_json(effects);
     json["targets"] = arguments.targets;
@@ -74,9 +91,7 @@ void measure_gate_arms(const GateArmsArguments& arguments, const GlobalOptions& 
     print_result("{}\n", json_text(json));
     return;
   }
-  print_result(
-      "{}", reports::print_gate_arms(effects, fmt::format("the last {} of {}; {}", counted(arguments.targets, "token"),
-                                                          counted(effects.documents, "document"), bos)));
+  print_result("{}", reports::print_gate_arms(effects, of));
 }
 
 }  // namespace
@@ -127,6 +142,10 @@ void add_gate_arms(CLI::App& app, const GlobalOptions& global, Action& action) {
                     "same");
   command->add_option("--out", arguments->out,
                       "Run folder that keeps the results. The same command called again continues it, or prints it");
+  command->add_option(
+      "--report", arguments->report,
+      "Folder for report.html, summary.json, the figure of the losses over contexts, and a table as CSV; "
+      "made if it does not exist");
   add_ignored_keys(*command, arguments->ignored_config_keys);
   command->callback(
       [arguments, &global, &action] { action = [arguments, &global] { measure_gate_arms(*arguments, global); }; });

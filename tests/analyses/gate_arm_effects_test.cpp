@@ -137,7 +137,7 @@ TEST(GateArmEffects, PowerFollowsFromTheDeviation) {
   for (const double one : differences) squares += (one - mean) * (one - mean);
   const double error = std::sqrt(squares / (documents - 1) / documents);
   const boost::math::students_t student(documents - 1);
-  const PairedDifference found = *gate_arm_effects(run, 0).arms.at(2).contexts.at(3).to_native;
+  const ArmDifference found = *gate_arm_effects(run, 0).arms.at(2).contexts.at(3).to_native;
   EXPECT_NEAR(*found.detectable, (quantile(student, 0.975) + quantile(student, 0.8)) * error, 1e-12);
   EXPECT_NEAR(found.mean, mean, 1e-12);
   EXPECT_NEAR(found.interval->high - found.mean, quantile(student, 0.975) * error, 1e-12);
@@ -147,12 +147,12 @@ TEST(GateArmEffects, ComparisonsAreCorrectedTogether) {
   const GateArmEffects effects = gate_arm_effects(planted_run(good, 0.3), 0);
   ASSERT_EQ(effects.comparisons.size(), 3u);
   double least = 1;
-  for (const ArmComparison& one : effects.comparisons) {
+  for (const GateArmComparison& one : effects.comparisons) {
     EXPECT_GE(*one.adjusted_p, *one.difference.p);
     least = std::min(least, *one.difference.p);
   }
   double least_adjusted = 1;
-  for (const ArmComparison& one : effects.comparisons) least_adjusted = std::min(least_adjusted, *one.adjusted_p);
+  for (const GateArmComparison& one : effects.comparisons) least_adjusted = std::min(least_adjusted, *one.adjusted_p);
   EXPECT_DOUBLE_EQ(least_adjusted, std::min(1.0, 3 * least));
 }
 

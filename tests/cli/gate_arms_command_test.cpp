@@ -120,6 +120,10 @@ TEST_F(GateArmsCommand, ARunIsKeptContinuedAndPrintedAgain) {
   refused(words, "document-2-one.json: is damaged (it needs readings of 3 contexts)");
   fs::remove(out + "/units/document-2-one.json");
 
+  refused(small({"--out", out, "--report", out}), "is the folder of a run; choose another folder");
+  EXPECT_EQ(call(small({"--out", out, "--report", folder_.path() / "page"})).exit_code, 0);
+  EXPECT_TRUE(fs::exists(folder_.path() / "page" / "gate-arms.svg"));
+
   const ProgramResult inspected = run_gainlens({"inspect", out});
   EXPECT_EQ(inspected.exit_code, 0) << inspected.error;
   EXPECT_THAT(inspected.out, HasSubstr("run of arms for gates"));

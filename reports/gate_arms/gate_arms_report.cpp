@@ -1,0 +1,94 @@
+#include "reports/gate_arms/gate_arms_report.h"
+
+#include "core/counted.h"
+#include "core/quantity.h"
+#include "reports/page/typography.h"
+#include "reports/section.h"
+#include "reports/terminal/gate_arms_terminal.h"
+
+#include <span>
+#include <vector>
+
+namespace gainlens::reports {
+namespace {
+
+using analyses::ArmInContext;
+using analyses::GateArmEffect;
+using Readings = std::span<const ReadGateArms>;
+
+Caption gate_arms_caption(const analyses::GateArmEffects& effects) {
+  return {fmt::format("Change of the loss by each arm, in contexts that grow to the left of the same targets; {}, "
+                      "trained with {} tokens. Bars are 95% intervals over documents.",
+                      counted(effects.documents, "document"), format_count(effects.trained_length)),
+          fmt::format("It shows whether {} does better than its controls, and whether that grows with the context.",
+                      effects.judged),
+          "The model was trained with its own gates. A higher loss does not say that a model trained with another gate "
+          "would be worse."};
+}
+
+std::vector<Block> gate_arms_blocks(Readings readings) {
+  const ReadGateArms& reading = readings.front();
+  return {CaptionedFigure{"gate-arms", "Loss by context and arm", gate_arms_caption(*reading.effects),
+                          gate_arms_figure(*reading.effects)},
+          Html{fmt::format("<pre>{}</pre>\n", escape_html(print_gate_arms(*reading.effects, reading.of)))}};
+}
+
+void add_gate_arms_json(const ReadGateArms& reading, OrderedJson& summary) {
+  summary["gate_arms"] = analyses::to_json(*reading.effects);
+}
+
+std::vector<CsvTable> gate_arms_tables(const ReadGateArms& reading) {
+  CsvTable table{
+      "gate-arms",
+      {"arm", "tokens", "nll", "delta", "delta_low", "delta_high", "detectable", "gate_mean", "bos_mass", "n_eff"},
+      {}};
+  for (const GateArmEffect& effect : reading.effects->arms) {
+    for (const ArmInContext& one : effect.contexts) {
+      std::vector<Cell>& row = table.rows.emplace_back();
+      row.emplace_back(effect.arm);
+      row.push_back(cell(static_cast<std::size_t>(one.tokens)));
+      row.emplace_back(one.nll);
+      if (one.to_native) {
+        row.emplace_back(one.to_native->mean);
+        append(row, one.to_native->interval);
+        row.push_back(cell(one.to_native->detectable));
+      } else {
+        for (int i = 0; i < 4; ++i) row.push_back(empty_cell());
+      }
+      for (const double number : {one.gate_mean, one.bos_mass, one.n_eff}) row.emplace_back(number);
+    }
+  }
+  return {table};
+}
+
+std::vector<std::string> gate_arms_files() {
+  return {"gate-arms"};
+}
+
+const Section<ReadGateArms>& gate_arms_section() {
+  static const Section<ReadGateArms> section = {.name = "gate-arms",
+                                                .title = "K in the place of a gate",
+                                                .question = "What happens if K stands in the place of a gate?",
+                                                .files = gate_arms_files,
+                                                .keys = {"gate_arms"},
+                                                .blocks = gate_arms_blocks,
+                                                .add_json = add_gate_arms_json,
+                                                .tables = gate_arms_tables};
+  return section;
+}
+
+}  // namespace
+
+WrittenReport write_gate_arms_report(const analyses::GateArmEffects& effects, const std::string& of,
+                                     const std::filesystem::path& out) {
+  const ReadGateArms readings[] = {{&effects, of}};
+  const Section<ReadGateArms>* const sections[] = {&gate_arms_section()};
+  MadeReport report = make_report<ReadGateArms>(sections, readings);
+  report.title = "gainlens gate-arms";
+  report.header =
+      "<header>\n<h1>What happens if K stands in the place of a gate?</h1>\n<p class=\"lead\">The gain of the filter, "
+      "and controls of it, in the place of a frozen model's gates, as the context grows.</p>\n</header>\n";
+  return write_files(report, out);
+}
+
+}  // namespace gainlens::reports

@@ -1,0 +1,29 @@
+#pragma once
+
+#include "analyses/gate_arm_effects.h"
+#include "reports/figures/figure.h"
+#include "reports/made_report.h"
+
+#include <filesystem>
+#include <string>
+
+namespace gainlens::reports {
+
+/// What the report of `gainlens gate-arms` is about.
+struct ReadGateArms {
+  const analyses::GateArmEffects* effects;
+  std::string of;  ///< what was measured, as print_gate_arms() takes it
+
+  std::string label() const { return effects->judged; }
+};
+
+/// The change of the loss against the context, of each arm that keeps the gate's scale, with intervals. Missing with
+/// one context.
+analyses::Maybe<Figure> gate_arms_figure(const analyses::GateArmEffects& effects);
+
+/// Writes the report of `gainlens gate-arms --report` into `out`: see write_files().
+/// @throws InvalidArgument, RunFailed  see write_files()
+WrittenReport write_gate_arms_report(const analyses::GateArmEffects& effects, const std::string& of,
+                                     const std::filesystem::path& out);
+
+}  // namespace gainlens::reports

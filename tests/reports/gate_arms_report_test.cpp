@@ -1,0 +1,70 @@
+// The words, figure and page of `gainlens gate-arms`.
+#include "reports/gate_arms/gate_arms_report.h"
+#include "reports/terminal/gate_arms_terminal.h"
+#include "support/file_bytes.h"
+#include "support/shared_data.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace gainlens::reports {
+namespace {
+
+using gainlens::testing::bytes_of;
+using gainlens::testing::TemporaryFolder;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// gain is equivalent at 1k and better at 2k; permuted is worse everywhere.
+runfile::GateArmsRun gate_arms_run() {
+  runfile::GateArmsRun run;
+  run.arms = {"native", "constant", "gain", "permuted", "one"};
+  run.contexts = {1024, 2048};
+  run.trained_length = 1024;
+  run.gated = true;
+  run.calibration = {{0, 0, 0.9, 0.25, 2.0, 0.25, 1.0}, {0, 1, 0.7, 1.0, std::nullopt, std::nullopt, 1.0}};
+  const double changes[5][2] = {{0, 0}, {0.02, 0.02}, {0.002, -0.03}, {0.05, 0.05}, {1, 1}};
+  for (const auto& change : changes) {
+    auto& arm = run.readings.emplace_back();
+    for (int document = 0; document < 30; ++document) {
+      const double noise = change[0] == 0 ? 0 : 0.001 * ((document * 7) % 5 - 2);
+      auto& readings = arm.emplace_back();
+      for (const double one : change) readings.push_back({4 + 0.01 * document + one + noise, 0.5, 0.125, 9.5});
+    }
+  }
+  return run;
+}
+
+TEST(GateArmsTerminal, SaysWhatHoldsAndWhatDoesNot) {
+  const std::string text = print_gate_arms(analyses::gate_arm_effects(gate_arms_run(), 0), "everything");
+  EXPECT_THAT(text, AllOf(HasSubstr("measured     everything\n"), HasSubstr("calibration  2 heads; mean gate 0.6250"),
+                          HasSubstr("kept         1 head whose gate no lambda meets: 0.1\n"),
+                          HasSubstr("gain         equivalent within ±0.01"), HasSubstr("permuted     worse "),
+                          HasSubstr("0.500 / 0.125 / 9.5"),
+                          HasSubstr("prediction 3 (gain in the place of the gate): supported\n"),
+                          HasSubstr("  - at 2048 tokens gain is better than constant (-0.0500, Holm's p")));
+}
+
+TEST(GateArmsReport, HasAFigureATableAndASummary) {
+  const TemporaryFolder folder;
+  analyses::GateArmEffects effects = analyses::gate_arm_effects(gate_arms_run(), 0);
+  const WrittenReport written = write_gate_arms_report(effects, "everything", folder.path() / "page");
+  EXPECT_TRUE(written.left_out.empty());
+  EXPECT_TRUE(written.failed.empty());
+  EXPECT_THAT(bytes_of(folder.path() / "page/report.html"), HasSubstr("supported"));
+  // The arm that leaves the scale of the gates is in the table alone.
+  EXPECT_THAT(bytes_of(folder.path() / "page/gate-arms.svg"), AllOf(HasSubstr("permuted"), Not(HasSubstr(">one<"))));
+  EXPECT_THAT(bytes_of(folder.path() / "page/summary.json"), HasSubstr("gate_arms"));
+  EXPECT_THAT(bytes_of(folder.path() / "page/tables/gate-arms.csv"),
+              AllOf(HasSubstr("arm,tokens,nll,delta,"), HasSubstr("\nnative,1024,4.145,,,,,0.5,0.125,9.5"),
+                    HasSubstr("\none,2048,")));
+  for (analyses::GateArmEffect& effect : effects.arms) effect.contexts.resize(1, effect.contexts.front());
+  EXPECT_EQ(gate_arms_figure(effects).reason(), "there is one context");
+}
+
+}  // namespace
+}  // namespace gainlens::reports
