@@ -34,6 +34,7 @@ const Section<SweepRun>& gain_theory_section();
 const Section<SweepRun>& sinks_section();
 const Section<SweepRun>& heads_section();
 const Section<SweepRun>& value_norms_section();
+const Section<SweepRun>& depth_section();
 const Section<SweepRun>& audit_section();
 const Section<SweepRun>& differences_section();
 const Section<SweepRun>& policies_section();

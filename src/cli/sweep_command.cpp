@@ -8,14 +8,18 @@
 #include "core/console.h"
 #include "core/json.h"
 #include "core/quantity.h"
+#include "depth/carried_variance.h"
+#include "depth/run_depth.h"
 #include "formats/hub_cache.h"
 #include "kernels/linear/product_kernel.h"
 #include "models/checkpoint/read_config.h"
 #include "models/checkpoint/torch_dtype.h"
+#include "reports/terminal/depth_terminal.h"
 #include "runfile/process_group.h"
 #include "sweep/moments.h"
 #include "sweep/run_sweep.h"
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <memory>
@@ -41,6 +45,7 @@ struct SweepArguments {
   bool per_query = false;
   bool allow_extrapolation = false;
   bool stream_weights = false;
+  bool depth_precision = false;
   std::string layers;
   std::optional<std::int64_t> stop_at_layer;
 };
@@ -142,15 +147,41 @@ void warn(const sweep::SweepOutcome& outcome) {
         outcome.queries_undefined);
 }
 
-void print(const sweep::SweepOutcome& outcome, bool json) {
+/// Refuses what stands in the way of --depth-precision before any work is done.
+void check_depth(const SweepArguments& arguments, const sweep::SweepOptions& options) {
+  CHECK(options.group.size == 1,
+        "--depth-precision: {} processes share this run; give it to a process alone, after them", options.group.size);
+  CHECK(
+      arguments.layers.empty(),
+      "--layers: a precision is carried from layer 0 on; with --depth-precision leave it out, or take --stop-at-layer");
+  const auto config = models::read_decoder_config(options.model, options.ignored_config_keys);
+  depth::check_carries(config, std::min(options.stop_at_layer.value_or(config.layers), config.layers),
+                       "--depth-precision");
+}
+
+/// Measures what --depth-precision asks for on the chunks of the sweep.
+runfile::DepthRun depth_of(const sweep::SweepOptions& options, const sweep::SweptText& swept) {
+  return depth::run_depth({.checkpoint = swept.checkpoint,
+                           .ignored_config_keys = options.ignored_config_keys,
+                           .dtype = options.dtype,
+                           .stream_weights = options.stream_weights,
+                           .allow_extrapolation = options.allow_extrapolation,
+                           .layers = swept.layers,
+                           .chunks = swept.chunks,
+                           .folder = options.out,
+                           .quiet = options.quiet});
+}
+
+void print(const sweep::SweepOutcome& outcome, const std::optional<runfile::DepthRun>& depth, bool json) {
   if (json) {
-    const Json result = {{"run", outcome.run.string()},
-                         {"chunks", outcome.shards},
-                         {"computed", outcome.computed},
-                         {"run_file_written", outcome.run_file_written},
-                         {"queries_without_keys", outcome.queries_without_keys},
-                         {"queries_undefined", outcome.queries_undefined},
-                         {"bos_policy", outcome.bos_policy}};
+    Json result = {{"run", outcome.run.string()},
+                   {"chunks", outcome.shards},
+                   {"computed", outcome.computed},
+                   {"run_file_written", outcome.run_file_written},
+                   {"queries_without_keys", outcome.queries_without_keys},
+                   {"queries_undefined", outcome.queries_undefined},
+                   {"bos_policy", outcome.bos_policy}};
+    if (depth) result["depth"] = (outcome.run.parent_path() / runfile::depth_file).string();
     print_result("{}\n", json_text(result));
   } else if (outcome.computed == 0 && outcome.run_file_written) {
     print_result("{}: written from its shards; no chunk was missing ({} chunks)\n", outcome.run.string(),
@@ -161,6 +192,7 @@ void print(const sweep::SweepOutcome& outcome, bool json) {
     print_result("{}: {} of {} chunks computed; {}\n", outcome.run.string(), outcome.computed, outcome.shards,
                  outcome.bos_policy);
   }
+  if (depth && !json) print_result("{}", reports::print_depth(*depth));
 }
 
 void say_what_cannot_be_tested(const sweep::SweepOptions& options) {
@@ -170,11 +202,16 @@ void say_what_cannot_be_tested(const sweep::SweepOptions& options) {
 
 /// If several processes share the run, only rank 0 prints the result. Each process prints its own warning.
 void sweep_and_print(const SweepArguments& arguments, const GlobalOptions& global) {
-  const sweep::SweepOptions options = options_of(arguments, global);
+  sweep::SweepOptions options = options_of(arguments, global);
+  std::optional<runfile::DepthRun> depth;
+  if (arguments.depth_precision) {
+    check_depth(arguments, options);
+    options.then = [&](const sweep::SweptText& swept) { depth = depth_of(options, swept); };
+  }
   if (options.group.rank == 0 && options.statistics && !global.quiet) say_what_cannot_be_tested(options);
   const sweep::SweepOutcome outcome = sweep::run_sweep(options);
   if (!global.json) warn(outcome);
-  if (options.group.rank == 0) print(outcome, global.json);
+  if (options.group.rank == 0) print(outcome, depth, global.json);
 }
 
 /// The options that both kinds of sweep have are those of the language models.
@@ -253,6 +290,9 @@ void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action) {
   command->add_flag("--stream-weights", arguments->stream_weights,
                     "For models larger than memory: read each layer from the files when it runs, once for a group of "
                     "chunks with up to 128k tokens. The numbers are the same. An interruption loses the current group");
+  command->add_flag("--depth-precision", arguments->depth_precision,
+                    "Then carry the precision of the residual stream from layer to layer on the same chunks, print it "
+                    "and write RUN/depth.json (docs/analyses/depth.md)");
   command->add_flag("--allow-extrapolation", arguments->allow_extrapolation,
                     "Allow lengths above the model's number of positions");
   add_ignored_keys(*command, arguments->ignored_config_keys);

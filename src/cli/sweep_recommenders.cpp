@@ -52,6 +52,7 @@ constexpr const char* language_options[] = {"--text",
                                             "--layers",
                                             "--stop-at-layer",
                                             "--stream-weights",
+                                            "--depth-precision",
                                             "--allow-extrapolation",
                                             "--ignore-config-key"};
 

@@ -402,6 +402,20 @@ std::int64_t follow(const SweepOptions& options, const Job& job, const runfile::
   return runfile::fill_share(self, make_request(options, job, fingerprint(job.files, hashes)), measuring);
 }
 
+/// The work of this process. The model is in memory no longer than this.
+void measure_chunks(const SweepOptions& options, const Job& job, SweepOutcome& outcome) {
+  ChunkMeter meter(options, job);
+  if (options.group.rank == 0) {
+    const runfile::FilledRun filled = lead(options, job, meter.measuring());
+    outcome.computed = filled.chunks;
+    outcome.run_file_written = filled.run_file_written;
+  } else {
+    outcome.computed = follow(options, job, meter.measuring());
+  }
+  outcome.queries_without_keys = meter.queries_without_keys();
+  outcome.queries_undefined = meter.queries_undefined();
+}
+
 }  // namespace
 
 std::vector<std::int64_t> default_lengths(std::optional<std::int64_t> max_positions) {
@@ -432,20 +446,15 @@ SweepOutcome run_sweep(const SweepOptions& options) {
   if (options.group.rank == 0) {
     for (const std::string& note : job.notes) tell_warning("{}", note);
   }
-  ChunkMeter meter(options, job);
   SweepOutcome outcome;
   outcome.run = options.out / "run.h5";
   outcome.shards = std::ssize(job.chunks);
   outcome.bos_policy = job.source.bos.explanation;
-  if (options.group.rank == 0) {
-    const runfile::FilledRun filled = lead(options, job, meter.measuring());
-    outcome.computed = filled.chunks;
-    outcome.run_file_written = filled.run_file_written;
-  } else {
-    outcome.computed = follow(options, job, meter.measuring());
+  measure_chunks(options, job, outcome);
+  if (options.then && options.group.rank == 0) {
+    options.then({job.checkpoint, job.chunks, layers_to_run(options, job.config)});
+    job.inputs.check();
   }
-  outcome.queries_without_keys = meter.queries_without_keys();
-  outcome.queries_undefined = meter.queries_undefined();
   return outcome;
 }
 

@@ -11,11 +11,20 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
 namespace gainlens::sweep {
+
+/// The chunks of a finished sweep, for what is measured on the same text afterwards.
+struct SweptText {
+  const std::filesystem::path& checkpoint;  ///< folder or GGUF file
+  std::span<const data::Chunk> chunks;
+  std::int64_t layers;  ///< the first ones, which run
+};
 
 /// All options of `gainlens sweep`.
 struct SweepOptions {
@@ -40,6 +49,8 @@ struct SweepOptions {
   std::optional<std::pair<std::int64_t, std::int64_t>> layers;
   /// Run layers [0, N) only. There is no likelihood if the last layer does not run.
   std::optional<std::int64_t> stop_at_layer;
+  /// Called by rank 0 when run.h5 is written and the model has left memory; may be empty.
+  std::function<void(const SweptText&)> then;
   runfile::ProcessGroup group;  ///< the processes that share this run
   bool quiet = false;
   Json log = Json::object();  ///< what log.json keeps of this call (command line, versions)

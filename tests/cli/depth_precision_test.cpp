@@ -1,0 +1,60 @@
+#include "cli/tiny_checkpoint.h"
+#include "core/json.h"
+#include "support/program.h"
+#include "support/refused_call.h"
+#include "support/shared_data.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace gainlens::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::string golden_models = GAINLENS_SOURCE_DIR "/tests/golden/models/";
+
+class DepthPrecision : public ::testing::Test {
+ protected:
+  ProgramResult sweep(const std::string& model, const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> words = {
+        "sweep", golden_models + model, "--tokens",          ids_,     "--lengths", "32,64", "--samples", "2",
+        "--out", out_.string(),         "--depth-precision", "--quiet"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_gainlens(words);
+  }
+
+  TemporaryFolder folder_;
+  std::filesystem::path out_ = folder_.path() / "run";
+  std::string ids_ = write_ids(folder_.path(), 160).string();
+};
+
+TEST_F(DepthPrecision, IsMeasuredOnTheChunksOfTheSweep) {
+  const ProgramResult first = sweep("llama");
+  ASSERT_EQ(first.exit_code, 0) << first.error;
+  EXPECT_THAT(first.out, HasSubstr("Precision through the depth, 64 tokens, 2 chunks"));
+  const std::string bytes = bytes_of(out_ / "depth.json");
+  const Json depth = Json::parse(bytes);
+  EXPECT_EQ(depth.at("chunks").size(), 4u);
+  EXPECT_TRUE(depth.at("chunks").at(0).at("layers").at(0).contains("truth"));
+  EXPECT_FALSE(depth.at("chunks").at(1).at("layers").at(0).contains("truth"));
+
+  std::filesystem::remove(out_ / "depth.json");  // as if a kill had come before it
+  const ProgramResult again = sweep("llama", {"--json"});
+  ASSERT_EQ(again.exit_code, 0) << again.error;
+  EXPECT_EQ(Json::parse(again.out).at("depth"), (out_ / "depth.json").string());
+  EXPECT_EQ(bytes_of(out_ / "depth.json"), bytes);
+}
+
+TEST_F(DepthPrecision, RefusesWhatItCannotCarry) {
+  expect_refused(sweep("llama", {"--layers", "1:2"}), "a precision is carried from layer 0 on");
+  expect_refused(sweep("qwen3-next"), "have linear attention (the gated delta rule)");
+  EXPECT_FALSE(std::filesystem::exists(out_));
+}
+
+}  // namespace
+}  // namespace gainlens::testing
