@@ -129,8 +129,9 @@ std::string power_lines(const GateArmEffects& effects) {
 std::string print_gate_arms(const GateArmEffects& effects, const std::string& of) {
   std::string text = fmt::format("measured     {}\n", of) + calibration_lines(effects.calibration) + "\n" +
                      loss_table(effects) + arm_rulings(effects) + means_table(effects) + power_lines(effects);
-  text += fmt::format("\nprediction 3 ({} in the place of {}): {}\n", effects.judged,
-                      effects.judged == "gain" ? "the gate" : "no gate", in_words(effects.ruling));
+  text += effects.judged == "gain" ? "\nprediction 3 (gain in the place of the gate): "
+                                   : "\nprediction 3, read without gates (modulated): ";
+  text += fmt::format("{}\n", in_words(effects.ruling));
   for (const std::string& reason : effects.reasons) text += fmt::format("  - {}\n", printable(reason, 300));
   return text;
 }

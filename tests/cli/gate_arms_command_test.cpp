@@ -90,7 +90,7 @@ TEST_F(GateArmsCommand, ModelsWithoutGatesAreModulated) {
   ASSERT_EQ(json.at("arms").size(), 4u);
   EXPECT_EQ(json.at("judged"), "modulated");
   EXPECT_EQ(json.at("arms").at(0).at("contexts").at(0).at("gate_mean"), 1);
-  EXPECT_THAT(call(small(), models + "llama").out, HasSubstr("prediction 3 (modulated in the place of no gate)"));
+  EXPECT_THAT(call(small(), models + "llama").out, HasSubstr("prediction 3, read without gates (modulated): "));
 }
 
 TEST_F(GateArmsCommand, ElementwiseGatesAndFewArms) {
