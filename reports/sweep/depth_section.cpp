@@ -34,7 +34,7 @@ std::string numbers(const SweepRun& run) {
   if (!depth) return fmt::format("left out: {}.", depth.reason());
   const DepthAtLength& longest = depth->back();
   const auto& last = longest.layers.back();
-  return fmt::format("in the last layer K is {:.3f} (filter) and {:.3f} (gain-one), with λ = 1 / P from the embedding.",
+  return fmt::format("in the last layer K is {:.3g} (filter) and {:.3g} (gain-one), with λ = 1 / P from the embedding.",
                      last.gain[0][depth_start], last.gain[1][depth_start]);
 }
 
