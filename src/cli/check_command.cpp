@@ -4,6 +4,7 @@
 #include "analyses/checks/training_checks.h"
 #include "analyses/sink_keys.h"
 #include "cli/given_run.h"
+#include "cli/intervention_runs.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/counted.h"
@@ -76,6 +77,7 @@ Results check_training(const fs::path& folder, std::uint64_t seed) {
 
 Results checks_of(const fs::path& path) {
   CHECK(fs::exists(path), "{}: no such file or folder", printable(path.string()));
+  refuse_run_of_intervene(path, "check");
   if (runfile::is_recommend_run(path)) return check_recommend_run(path);
   const fs::path folder = fs::weakly_canonical(path);
   if (const auto seed = seed_of(folder)) return check_training(folder, *seed);

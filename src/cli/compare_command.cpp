@@ -6,6 +6,7 @@
 #include "analyses/recommender_comparison.h"
 #include "cli/given_run.h"
 #include "cli/interaction_options.h"
+#include "cli/intervention_runs.h"
 #include "cli/name_list.h"
 #include "cli/written_report.h"
 #include "core/check.h"
@@ -223,6 +224,8 @@ void compare_experiments(const CompareArguments& arguments, const GlobalOptions&
 }
 
 void compare(const CompareArguments& arguments, const GlobalOptions& global) {
+  for (const std::string& text : arguments.runs)
+    if (!is_ranks(text)) refuse_run_of_intervene(parse_run(text).first, "compare");
   std::vector<std::string> experiments, others;
   for (const std::string& text : arguments.runs)
     (!is_ranks(text) && runfile::is_experiment_run(parse_run(text).first) ? experiments : others)

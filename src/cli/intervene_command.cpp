@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 
+#include "analyses/attributions.h"
 #include "analyses/intervention_effects.h"
 #include "analyses/patching_effects.h"
 #include "cli/given_run.h"
@@ -17,6 +18,7 @@
 #include "interventions/run_interventions.h"
 #include "models/checkpoint/torch_dtype.h"
 #include "recommend/recommender_files.h"
+#include "reports/terminal/attributions_terminal.h"
 #include "reports/terminal/interventions_terminal.h"
 #include "reports/terminal/patching_terminal.h"
 
@@ -43,6 +45,7 @@ struct InterveneArguments {
   bool each_layer = false;
   std::vector<std::string> modes;
   std::string dtype = "float32";
+  bool approximate = false;
   bool stream_weights = false;
   bool allow_extrapolation = false;
   std::string out;
@@ -122,7 +125,42 @@ interventions::PatchingOptions patching_options(const InterveneArguments& argume
   return options;
 }
 
+/// The number that changes, for the first lines.
+std::string compared_number(const InterveneArguments& arguments) {
+  return arguments.answer.empty() ? std::string("mean loss in nats per token")
+                                  : fmt::format("logit of {} less that of {} at the last position",
+                                                printable(arguments.answer, 60), printable(arguments.foil, 60));
+}
+
+void approximate_prompts(const InterveneArguments& arguments, const GlobalOptions& global) {
+  const std::vector<Attribution> found =
+      interventions::approximate_patching(patching_options(arguments, global), global.seed);
+  OrderedJson json = OrderedJson::object();
+  for (const runfile::PatchDirection direction : runfile::patch_directions) {
+    const analyses::Attributions made = analyses::attributions(found.at(static_cast<std::size_t>(direction)));
+    const std::string name(name_of(direction));
+    if (global.json) {
+      json[name] = to_json(made);
+    } else {
+      print_result("{}\n{}{}", name, reports::print_attributions(made, compared_number(arguments)),
+                   direction == runfile::PatchDirection::denoising ? "\n" : "");
+    }
+  }
+  if (global.json) print_result("{}\n", json_text(json));
+}
+
+void approximate(const InterveneArguments& arguments, const GlobalOptions& global) {
+  const analyses::Attributions made =
+      analyses::attributions(interventions::approximate_interventions(options_of(arguments, global)));
+  if (global.json) {
+    print_result("{}\n", json_text(to_json(made)));
+  } else {
+    print_result("{}", reports::print_attributions(made, compared_number(arguments)));
+  }
+}
+
 void patch_prompts(const InterveneArguments& arguments, const GlobalOptions& global) {
+  if (arguments.approximate) return approximate_prompts(arguments, global);
   const runfile::PatchingRun run = interventions::run_patching(patching_options(arguments, global));
   const analyses::PatchingEffects effects = analyses::patching_effects(run);
   if (!arguments.out.empty())
@@ -140,6 +178,7 @@ void patch_prompts(const InterveneArguments& arguments, const GlobalOptions& glo
 
 void intervene(const InterveneArguments& arguments, const GlobalOptions& global) {
   if (!arguments.clean.empty() || !arguments.corrupt.empty()) return patch_prompts(arguments, global);
+  if (arguments.approximate) return approximate(arguments, global);
   const runfile::InterventionRun run = interventions::run_interventions(options_of(arguments, global));
   const analyses::InterventionEffects effects = analyses::intervention_effects(run);
   const auto length = run.request.at("length").get<std::int64_t>();
@@ -206,6 +245,9 @@ void add_intervene(CLI::App& app, const GlobalOptions& global, Action& action) {
   add_name_list(*command, "--modes", arguments->modes,
                 "Modes of the --each options, separated by commas: zero, mean, resample (default: zero)");
   add_dtype_option(*command, arguments->dtype);
+  command->add_flag("--approximate", arguments->approximate,
+                    "Estimate all interventions at once by one backward pass of each document (attribution patching), "
+                    "and measure 20 of them exactly: their rank correlation says how far to trust the others");
   command->add_flag("--stream-weights", arguments->stream_weights,
                     "For models larger than memory: read each layer from the files when it runs. The numbers are the "
                     "same");

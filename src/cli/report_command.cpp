@@ -5,6 +5,7 @@
 #include "analyses/selection.h"
 #include "analyses/theory_equivalence.h"
 #include "cli/given_run.h"
+#include "cli/intervention_runs.h"
 #include "cli/name_list.h"
 #include "cli/written_report.h"
 #include "core/check.h"
@@ -154,6 +155,19 @@ bool asks_for_recommenders(const ReportArguments& arguments) {
   return true;
 }
 
+/// Whether the run is one of intervene.
+/// @throws InvalidArgument  beside other runs; an option that is for others
+bool asks_for_interventions(const ReportArguments& arguments) {
+  for (const std::string& run : arguments.runs) {
+    if (!is_run_of_intervene(run)) continue;
+    CHECK(arguments.runs.size() == 1, "report: {} is a run of intervene; give it alone", printable(run));
+    CHECK(!arguments.paper, "--paper: is for other runs, and {} is a run of intervene; leave it out", printable(run));
+    refuse_options_for_sweeps(arguments, printable(run), "a run of intervene");
+    return true;
+  }
+  return false;
+}
+
 reports::Writing writing_of(const ReportArguments& arguments) {
   return {arguments.style.empty() ? reports::Style{} : reports::read_style(arguments.style),
           arguments.paper.has_value()};
@@ -223,7 +237,10 @@ void report(const ReportArguments& arguments, const GlobalOptions& global) {
             : fmt::format("; --paper took '{}' as its value, so give RUN first: gainlens report RUN --paper",
                           printable(*arguments.paper, 60)));
   refuse_repeats(arguments.runs);
-  if (asks_for_swept_recommenders(arguments))
+  if (asks_for_interventions(arguments)) {
+    const fs::path out = folder_to_write(arguments);
+    finish(report_run_of_intervene(arguments.runs.front(), out, writing_of(arguments)), out, global.json);
+  } else if (asks_for_swept_recommenders(arguments))
     report_swept_recommenders(arguments, global);
   else if (asks_for_recommenders(arguments))
     report_recommender(arguments, global);
@@ -242,11 +259,11 @@ void add_report(CLI::App& app, const GlobalOptions& global, Action& action) {
       "RUN can be one recommender run too. The page shows what its arms reach on the test items, the learning curves,\n"
       "and who is recommended well. With several arms, it compares the later arms with the first.\n"
       "gainlens compare compares several recommender runs. Or RUN is a sweep of recommenders: what the attention of\n"
-      "each head rests on, and for which users.");
+      "each head rests on, and for which users. Or of a run of intervene: its table and maps of layers and heads.");
   auto arguments = std::make_shared<ReportArguments>();
   command->add_option("runs", arguments->runs,
                       "Run folders or run.h5 files of sweeps, at most 6; later ones are compared with the first.\n"
-                      "Or one recommender run, or one sweep of recommenders");
+                      "Or one recommender run, one sweep of recommenders, or one run of intervene");
   command->add_option("--out", arguments->out,
                       "Folder to write to (default for one run: RUN/report; several runs need this option)");
   add_name_list(*command, "--names", arguments->names,

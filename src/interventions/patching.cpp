@@ -5,6 +5,7 @@
 #include "core/progress.h"
 #include "interventions/answer_tokens.h"
 #include "interventions/document_passes.h"
+#include "interventions/gradient_pass.h"
 #include "interventions/site_values.h"
 #include "models/checkpoint/checkpoint_source.h"
 #include "models/checkpoint/load_decoder.h"
@@ -248,6 +249,54 @@ runfile::PatchingRun run_patching(const PatchingOptions& options) {
   }
   if (!kept.path().empty()) runfile::write_patching_run(kept.path(), run);
   return run;
+}
+
+std::vector<Attribution> approximate_patching(const PatchingOptions& options, std::uint64_t seed) {
+  check_can_approximate(options.out, options.stream_weights);
+  CHECK(!options.answer.empty() || !options.foil.empty(),
+        "--approximate: needs --answer and --foil; the divergence from the clean run has no slope at the clean run");
+  const PatchJob job = read_patch_job(options);
+  for (const std::string& note : job.checkpoint.notes) tell_warning("{}", note);
+  std::set<std::string> sites;
+  for (const Arm& arm : job.arms) sites.merge(arm.sites(Mode::patch));
+  models::LoadOptions load;
+  load.dtype = options.dtype;
+  load.ignored_keys = options.ignored_config_keys;
+  const auto model = models::load_own_decoder(job.checkpoint.path, load);
+  hooks::ForwardOptions forward;
+  forward.allow_extrapolation = options.allow_extrapolation;
+  const Question question{.pair = job.pair, .reference = {}, .last_alone = true};
+  std::vector<Attribution> all;
+  for (const PatchDirection direction : runfile::patch_directions) {
+    const bool into_corrupt = direction == PatchDirection::denoising;
+    const auto& base = into_corrupt ? job.prompts.corrupt : job.prompts.clean;
+    SiteValues donor;
+    {
+      const c10::InferenceMode inference;
+      donor = site_values(*model, into_corrupt ? job.prompts.clean : job.prompts.corrupt, sites, forward);
+    }
+    const GradientPass pass(*model, base, sites, forward, question);
+    Attribution& found = all.emplace_back();
+    found.native.push_back(pass.value());
+    for (const Arm& arm : job.arms) {
+      found.interventions.push_back(arm.text);
+      found.estimates.push_back({pass.estimate(arm, {}, donor)});
+    }
+    // Places before the first token that differs are estimated as 0, and rightly so. They would flatter the
+    // correlation.
+    std::vector<std::size_t> changing;
+    for (std::size_t i = 0; i < job.arms.size(); ++i) {
+      if (found.estimates[i].front() != 0) changing.push_back(i);
+    }
+    std::vector<const Arm*> drawn;
+    for (const std::size_t place : drawn_places(changing.size(), seed)) {
+      found.exact.push_back({changing[place], {}});
+      drawn.push_back(&job.arms[changing[place]]);
+    }
+    const std::vector<double> changes = exact_changes(*model, base, drawn, {}, donor, forward, question);
+    for (std::size_t k = 0; k < changes.size(); ++k) found.exact[k].changes = {changes[k]};
+  }
+  return all;
 }
 
 }  // namespace gainlens::interventions

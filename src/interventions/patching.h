@@ -1,11 +1,13 @@
 #pragma once
 
+#include "core/attribution.h"
 #include "interventions/prompts.h"
 #include "interventions/write.h"
 #include "runfile/patching_run.h"
 
 #include <c10/core/ScalarType.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -33,5 +35,11 @@ struct PatchingOptions {
 ///     given patch that changes nothing; no patch changes anything; the folder holds another request
 /// @throws RunFailed        as DocumentPasses::run(); disk full
 runfile::PatchingRun run_patching(const PatchingOptions& options);
+
+/// Estimates every patch by one backward pass in each direction (GradientPass), and measures some exactly.
+/// @returns  [PatchDirection], each with one document
+/// @throws InvalidArgument  as above; PatchingOptions::out or stream_weights is set; no answer: the divergence from the
+///     clean run has no slope at the clean run
+std::vector<Attribution> approximate_patching(const PatchingOptions& options, std::uint64_t seed);
 
 }  // namespace gainlens::interventions

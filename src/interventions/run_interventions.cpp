@@ -9,6 +9,7 @@
 #include "interventions/answer_tokens.h"
 #include "interventions/document_passes.h"
 #include "interventions/document_source.h"
+#include "interventions/gradient_pass.h"
 #include "interventions/site_values.h"
 #include "models/checkpoint/checkpoint_source.h"
 #include "models/checkpoint/load_decoder.h"
@@ -25,6 +26,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
 namespace gainlens::interventions {
@@ -289,6 +291,57 @@ runfile::InterventionRun run_interventions(const InterveneOptions& options) {
   check_some_act(run);
   if (!kept.path().empty()) runfile::write_intervention_run(kept.path(), run);
   return run;
+}
+
+Attribution approximate_interventions(const InterveneOptions& options) {
+  check_can_approximate(options.out, options.stream_weights);
+  const Job job = read_job(options);
+  for (const std::string& note : job.checkpoint.notes) tell_warning("{}", note);
+  tell_of_linear_layers(options, job.checkpoint.config);
+  const std::span<const Arm> arms = std::span(job.arms).first(job.asked.size());
+  std::set<std::string> sites, resampled;
+  Attribution found;
+  for (const Arm& arm : arms) {
+    for (const PlacedWrite& placed : arm.writes) sites.insert(placed.write.site);
+    resampled.merge(arm.sites(Mode::resample));
+    found.interventions.push_back(arm.text);
+  }
+  found.estimates.resize(arms.size());
+  std::vector<const Arm*> drawn;
+  for (const std::size_t place : drawn_places(arms.size(), options.seed)) {
+    drawn.push_back(&arms[place]);
+    found.exact.push_back({place, {}});
+  }
+  models::LoadOptions load;
+  load.dtype = options.dtype;
+  load.ignored_keys = options.ignored_config_keys;
+  const auto model = models::load_own_decoder(job.checkpoint.path, load);
+  hooks::ForwardOptions forward;
+  forward.allow_extrapolation = options.allow_extrapolation;
+  SiteValues means;
+  {
+    const c10::InferenceMode inference;
+    std::set<std::string> averaged;
+    for (const Arm& arm : arms) averaged.merge(arm.sites(Mode::mean));
+    means = site_means(*model, job.calibration.documents, averaged, forward);
+  }
+  Progress progress("intervene", static_cast<double>(job.test.documents.size()), "documents", options.quiet);
+  for (std::size_t document = 0; document < job.test.documents.size(); ++document) {
+    SiteValues donor;
+    if (!resampled.empty()) {
+      const c10::InferenceMode inference;
+      donor = site_values(*model, job.test.documents[donor_of(document, job.test.documents.size(), options.seed)],
+                          resampled, forward);
+    }
+    const GradientPass pass(*model, job.test.documents[document], sites, forward, job.question);
+    found.native.push_back(pass.value());
+    for (std::size_t i = 0; i < arms.size(); ++i) found.estimates[i].push_back(pass.estimate(arms[i], means, donor));
+    const std::vector<double> changes =
+        exact_changes(*model, job.test.documents[document], drawn, means, donor, forward, job.question);
+    for (std::size_t k = 0; k < changes.size(); ++k) found.exact[k].changes.push_back(changes[k]);
+    progress.advance(1, 1, fmt::format("document {}", document));
+  }
+  return found;
 }
 
 }  // namespace gainlens::interventions

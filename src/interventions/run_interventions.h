@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/attribution.h"
 #include "interventions/arm_list.h"
 #include "interventions/write.h"
 #include "runfile/intervention_run.h"
@@ -38,5 +39,9 @@ struct InterveneOptions {
 ///     cut(); the folder holds another request
 /// @throws RunFailed        as DocumentPasses::run(); disk full
 runfile::InterventionRun run_interventions(const InterveneOptions& options);
+
+/// Estimates every intervention by one backward pass of each document (GradientPass), and measures some exactly.
+/// @throws InvalidArgument  as above; InterveneOptions::out or stream_weights is set
+Attribution approximate_interventions(const InterveneOptions& options);
 
 }  // namespace gainlens::interventions

@@ -220,6 +220,28 @@ TEST_F(Intervene, ARunIsKeptContinuedAndPrintedAgain) {
   expect_refusal_line(run_gainlens({"inspect", out}), "is not finished");
 }
 
+TEST_F(Intervene, EstimatesByOneBackwardPass) {
+  const Json json = json_of({"--each-head", "--approximate"}), exact = json_of({"--each-head"});
+  ASSERT_EQ(json.at("arms").size(), exact.at("arms").size());
+  EXPECT_EQ(json.at("exact"), 12);
+  EXPECT_NEAR(json.at("native").get<double>(), exact.at("native").at("nll").get<double>(), 1e-6);
+  for (std::size_t i = 0; i < exact.at("arms").size(); ++i)
+    EXPECT_NEAR(json.at("arms").at(i).at("exact").get<double>(), exact.at("arms").at(i).at("delta").get<double>(),
+                1e-6);
+  EXPECT_THAT(call({"--each-head", "--approximate"}).out, HasSubstr("estimated 12 interventions by one backward pass"));
+  refused({"--each-head", "--approximate", "--stream-weights"}, "leave --stream-weights out");
+}
+
+TEST_F(Intervene, ARunIsReported) {
+  const std::string out = folder_.path() / "run";
+  ASSERT_EQ(call({"--each-head", "--out", out}).exit_code, 0);
+  const ProgramResult report = run_gainlens({"report", out});
+  EXPECT_EQ(report.exit_code, 0) << report.error;
+  EXPECT_TRUE(fs::exists(out + "/report/intervention-maps.svg"));
+  EXPECT_THAT(bytes_of(out + "/report/summary.json"), HasSubstr("\"intervention\""));
+  expect_refused(run_gainlens({"check", out}), "is a run of intervene");
+}
+
 TEST_F(Intervene, PatchesFromAFileOfCapture) {
   const std::string patch = folder_.path() / "patch.safetensors";
   ASSERT_EQ(run_gainlens({"capture", models + "llama", "--tokens", ids(29), "--length", "32", "--hooks",

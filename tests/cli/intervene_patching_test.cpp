@@ -125,6 +125,45 @@ TEST_F(Patching, ARunIsKeptContinuedAndInspected) {
   EXPECT_THAT(inspected.out, HasSubstr("run of activation patching"));
 }
 
+TEST_F(Patching, IsEstimatedByOneBackwardPass) {
+  std::vector<std::string> words = answer_;
+  words.emplace_back("--approximate");
+  const Json json = json_of(words), exact = json_of(answer_);
+  for (const char* direction : {"denoising", "noising"}) {
+    const Json& found = json.at(direction);
+    EXPECT_EQ(found.at("exact"), 20);
+    EXPECT_LE(found.at("rank_correlation").get<double>(), 1);
+    EXPECT_NEAR(found.at("native").get<double>(), exact.at(direction).at("base").get<double>(), 1e-5);
+    const Json& patches = exact.at(direction).at("patches");
+    ASSERT_EQ(found.at("arms").size(), patches.size());
+    int drawn = 0;
+    for (std::size_t i = 0; i < patches.size(); ++i) {
+      const Json& arm = found.at("arms").at(i);
+      if (!arm.contains("exact")) continue;
+      ++drawn;
+      EXPECT_NEAR(arm.at("exact").get<double>(),
+                  patches.at(i).at("metric").get<double>() - exact.at(direction).at("base").get<double>(), 1e-5);
+    }
+    EXPECT_EQ(drawn, 20);
+  }
+  EXPECT_THAT(call(words).out, HasSubstr("rank correlation "));
+  expect_refused(call({"--approximate"}), "needs --answer and --foil");
+  words.insert(words.end(), {"--out", folder_.path() / "run"});
+  expect_refused(call(words), "leave --out out");
+}
+
+TEST_F(Patching, IsReported) {
+  const std::string out = folder_.path() / "run";
+  ASSERT_EQ(call({"--out", out}).exit_code, 0);
+  const ProgramResult report = run_gainlens({"report", out});
+  EXPECT_EQ(report.exit_code, 0) << report.error;
+  EXPECT_TRUE(fs::exists(out + "/report/report.html"));
+  expect_refused(run_gainlens({"check", out}), "is a run of intervene");
+  expect_refused(run_gainlens({"compare", out}), "`gainlens report " + out + "` shows it");
+  expect_refused(run_gainlens({"report", out, out + "x"}), "is a run of intervene; give it alone");
+  expect_refused(run_gainlens({"report", out, "--at", "1k"}), "--at: is for sweeps");
+}
+
 TEST_F(Patching, WrongRequestsGetOneLine) {
   const auto refused = [&](const std::vector<std::string>& more, const std::string& reason) {
     expect_refused(call(more), reason);

@@ -1,0 +1,110 @@
+#include "reports/figures/figure_parts.h"
+#include "reports/figures/plot_script.h"
+#include "reports/interventions/interventions_report.h"
+#include "reports/page/typography.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace gainlens::reports {
+namespace {
+
+using analyses::EffectMap;
+using analyses::Maybe;
+
+constexpr std::array<std::string_view, 5> diverging = {"#0072B2", "#9CC9E3", "#F7F7F7", "#F2B48C", "#D55E00"};
+
+/// At most `most` evenly spaced labels.
+std::string ticks(const std::vector<std::int64_t>& labels, std::size_t most) {
+  const std::size_t step = (labels.size() + most - 1) / most;
+  std::string text;
+  for (std::size_t i = 0; i < labels.size(); i += step)
+    text += fmt::format("{}'{}' {}", text.empty() ? "" : ", ", labels[i], i);
+  return "(" + text + ")";
+}
+
+void draw(PlotScript& script, const EffectMap& map, std::size_t index, const std::string& doubtful) {
+  Rows cells, hatched, missing;
+  for (std::size_t layer = 0; layer < map.layers.size(); ++layer) {
+    for (std::int64_t column = 0; column < map.columns; ++column) {
+      const double x = static_cast<double>(column), y = static_cast<double>(layer), value = map.at(layer, column);
+      if (!std::isfinite(value)) {
+        missing.push_back({x, y});
+        continue;
+      }
+      cells.push_back({x, y, value});
+      if (map.doubtful_at(layer, column)) hatched.push_back({x, y});
+    }
+  }
+  script.panel(index, plain(map.title));
+  script.line("set xlabel '{}' offset 0,0.5", map.heads ? "head" : "position");
+  script.line("set xrange [-0.5:{}]", static_cast<double>(map.columns) - 0.5)
+      .line("set yrange [-0.5:{}]", static_cast<double>(map.layers.size()) - 0.5);
+  std::vector<std::int64_t> columns(static_cast<std::size_t>(map.columns));
+  for (std::size_t i = 0; i < columns.size(); ++i) columns[i] = static_cast<std::int64_t>(i);
+  script.line("set xtics {}", ticks(columns, 12)).line("set ytics {}", ticks(map.layers, 14));
+  std::string plot;
+  const auto add = [&](const char* name, const Rows& rows, std::string_view use) {
+    if (rows.empty()) return;
+    const std::string block = fmt::format("{}_{}", name, index);
+    script.data(block, rows);
+    plot += fmt::format("{}${} using {}", plot.empty() ? "" : ", ", block, use);
+  };
+  add("cells", cells,
+      "1:2:(0.5):(0.5):3 with boxxyerror fillcolor palette fillstyle solid 1 border linecolor rgb '#FFFFFF' notitle");
+  add("missing", missing,
+      "1:2:(0.5):(0.5) with boxxyerror fillcolor rgb '#D9D9D9' fillstyle solid 1 border linecolor rgb '#FFFFFF' title "
+      "'not measured'");
+  add("hatched", hatched,
+      fmt::format("1:2:(0.5):(0.5) with boxxyerror fillcolor rgb '#7A7A7A' fillstyle transparent pattern 4 noborder "
+                  "title '{}'",
+                  doubtful));
+  script.line("plot {}", plot);
+}
+
+}  // namespace
+
+Maybe<Figure> effect_map_figure(const std::string& name, std::span<const EffectMap> maps, const std::string& quantity,
+                                const std::string& doubtful) {
+  if (maps.empty()) return Maybe<Figure>::none("no two interventions are of single heads or positions of one site");
+  if (maps.size() > most_panels)
+    return Maybe<Figure>::none(fmt::format("{} maps; {} panels fit one figure", maps.size(), most_panels));
+  double largest = 0;
+  std::size_t most_layers = 0;
+  for (const EffectMap& map : maps) {
+    most_layers = std::max(most_layers, map.layers.size());
+    for (const double value : map.values) {
+      if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+    }
+  }
+  if (largest == 0) return Maybe<Figure>::none("all effects are 0");
+  const std::size_t columns = std::min<std::size_t>(maps.size(), 2), rows = (maps.size() + columns - 1) / columns;
+  PanelGrid grid{columns > 1 ? page_width : column_width, 0};
+  grid.columns = static_cast<int>(columns);
+  grid.rows = static_cast<int>(rows);
+  grid.left = 0.4;
+  grid.right = 0.85;
+  grid.across = 1.25;
+  grid.bottom = 0.6;
+  grid.down = 0.85;
+  const double panel = std::clamp(0.125 * static_cast<double>(most_layers), 1.1, 4.2);
+  grid.height = grid.top + grid.bottom + panel * static_cast<double>(rows) + grid.down * static_cast<double>(rows - 1);
+  PlotScript script;
+  start_panels(script, grid);
+  script.line("{}", palette_command(diverging))
+      .line("unset grid")
+      .line("set border 0")
+      .line("set tics out scale 0.2")
+      .line("set cbtics out scale 0.2 offset -0.6,0")
+      .line("set colorbox noborder")
+      .line("set cbrange [{:.9g}:{:.9g}]", -largest, largest)
+      .line("set cblabel \"{}\" offset 0.8,0", plain(quantity));
+  script.line("set ylabel 'layer' offset 1.4,0");
+  script.line("set key at graph 0, graph {:.5f} left center Left reverse", -0.46 / grid.panel_height());
+  for (std::size_t i = 0; i < maps.size(); ++i) draw(script, maps[i], i, doubtful);
+  script.line("unset multiplot");
+  return Figure{name, grid.width, grid.height, script.text()};
+}
+
+}  // namespace gainlens::reports

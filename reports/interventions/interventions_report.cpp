@@ -1,0 +1,217 @@
+#include "reports/interventions/interventions_report.h"
+
+#include "core/counted.h"
+#include "reports/page/html.h"
+#include "reports/page/typography.h"
+#include "reports/section.h"
+#include "reports/terminal/interventions_terminal.h"
+#include "reports/terminal/patching_terminal.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+namespace gainlens::reports {
+namespace {
+
+using analyses::ArmEffect;
+using analyses::ControlledArm;
+using analyses::DirectionResult;
+using Interventions = std::span<const MeasuredInterventions>;
+using Patches = std::span<const MeasuredPatches>;
+
+constexpr std::size_t most_rows = 60;
+
+std::string whole_name(const std::string& text) {
+  return printable(text, text.size());
+}
+
+double change_of(const ArmEffect& arm) {
+  return arm.answer ? arm.answer->delta : arm.delta;
+}
+
+std::string interval_words(const ArmEffect& arm) {
+  if (arm.changes_nothing()) return "changes nothing";
+  const auto& interval = arm.answer ? arm.answer->interval : arm.interval;
+  return interval ? fmt::format("[{:+.4f}, {:+.4f}]", interval->low, interval->high) : "–";
+}
+
+/// The arms with the largest changes first.
+PaperTable interventions_table(const analyses::InterventionEffects& effects) {
+  std::vector<const ControlledArm*> ordered;
+  for (const ControlledArm& one : effects.arms) ordered.push_back(&one);
+  std::ranges::stable_sort(ordered, std::greater<>(), [](const auto* one) { return std::abs(change_of(one->arm)); });
+  const std::size_t shown = std::min(ordered.size(), most_rows);
+  const bool answer = effects.native_answer.has_value();
+  PaperTable table{
+      "interventions",
+      fmt::format("The {} largest changes of {}, each intervention alone. Intervals are 95%, Student, over "
+                  "documents. The control is the same on other heads of the layer, drawn at random. "
+                  "tables/interventions.csv has all.",
+                  shown, answer ? "the logit difference" : "the loss"),
+      {{"intervention", true, true},
+       {"norm before"},
+       {"norm after"},
+       {answer ? "logit difference" : "nats per token"},
+       {"change"},
+       {"95%"},
+       {"control's change"}},
+      {}};
+  for (std::size_t i = 0; i < shown; ++i) {
+    const ArmEffect& arm = ordered[i]->arm;
+    table.rows.push_back({whole_name(arm.intervention), fmt::format("{:.4g}", arm.site_norm_before),
+                          fmt::format("{:.4g}", arm.site_norm_after),
+                          fmt::format("{:.4f}", arm.answer ? arm.answer->value : arm.nll),
+                          fmt::format("{:+.4f}", change_of(arm)), interval_words(arm),
+                          ordered[i]->control ? fmt::format("{:+.4f}", change_of(*ordered[i]->control)) : "–"});
+  }
+  return table;
+}
+
+std::vector<Block> interventions_blocks(Interventions runs) {
+  const analyses::InterventionEffects& effects = *runs.front().effects;
+  const std::string text = print_interventions(effects, runs.front().of);
+  const bool answer = effects.native_answer.has_value();
+  const std::string quantity = answer ? "change of the logit difference" : "change of the loss (nats)";
+  return {
+      // What the writes changed, as the terminal says it: the lines before the table.
+      Html{fmt::format("<pre>{}</pre>\n", escape_html(text.substr(0, text.find("\n\n"))))},
+      CaptionedFigure{
+          "intervention-maps",
+          "What each head is worth",
+          {fmt::format(
+               "Each cell is one head of a layer that is changed alone: the {}, mean over documents. {} Hatched "
+               "cells: the 95% interval holds 0, or there is none.",
+               quantity, answer ? "Below 0, the answer has lost." : "Above 0, the model has become worse."),
+           "It shows which heads this model cannot do without on this text.",
+           "Single changes do not add up: a head that does nothing alone may be a spare one. With many heads some "
+           "intervals miss 0 by chance."},
+          effect_map_figure("intervention-maps", analyses::head_maps(effects), quantity, "interval holds 0, or none")},
+      interventions_table(effects)};
+}
+
+void append_arm(std::vector<Cell>& row, const ArmEffect& arm) {
+  row.insert(row.end(), {arm.nll, arm.delta});
+  append(row, arm.interval);
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  row.insert(row.end(), {arm.answer ? arm.answer->value : none, arm.answer ? arm.answer->delta : none});
+  append(row, arm.answer ? arm.answer->interval : analyses::Maybe<analyses::Interval>::none("not asked for"));
+  row.insert(row.end(), {arm.site_norm_before, arm.site_norm_after, arm.largest_logit_change});
+  row.push_back(cell(arm.documents_changed));
+}
+
+std::vector<CsvTable> interventions_tables(const MeasuredInterventions& run) {
+  CsvTable table{"interventions",
+                 {"intervention", "control_of", "nll", "delta", "delta_low", "delta_high", "logit_difference",
+                  "logit_difference_delta", "logit_difference_delta_low", "logit_difference_delta_high",
+                  "site_norm_before", "site_norm_after", "largest_logit_change", "documents_changed"},
+                 {}};
+  for (const ControlledArm& one : run.effects->arms) {
+    append_arm(table.rows.emplace_back(std::vector<Cell>{one.arm.intervention, std::string()}), one.arm);
+    if (one.control)
+      append_arm(table.rows.emplace_back(std::vector<Cell>{one.control->intervention, one.arm.intervention}),
+                 *one.control);
+  }
+  return {table};
+}
+
+void interventions_json(const MeasuredInterventions& run, OrderedJson& summary) {
+  summary["interventions"] = to_json(*run.effects);
+}
+
+const Section<MeasuredInterventions>& interventions_section() {
+  static const Section<MeasuredInterventions> section = {
+      .name = "interventions",
+      .title = "Interventions",
+      .question = "How much worse is the model without a part of it?",
+      .files =
+          [] {
+            return std::vector<std::string>{"intervention-maps", "interventions"};
+          },
+      .keys = {"interventions"},
+      .blocks = interventions_blocks,
+      .add_json = interventions_json,
+      .tables = interventions_tables};
+  return section;
+}
+
+CaptionedFigure patching_figure(const analyses::PatchingEffects& effects, const DirectionResult& direction) {
+  const bool denoising = direction.direction == runfile::PatchDirection::denoising;
+  const std::string name = fmt::format("patching-{}", name_of(direction.direction));
+  const bool normalised = bool(direction.patches.front().normalised);
+  const std::string quantity = normalised ? "share of the way to the other run" : "metric";
+  return {name,
+          denoising ? "Values of the clean run in the corrupt one" : "Values of the corrupt run in the clean one",
+          {fmt::format("Each cell is one patch alone. {} The metric is the {} at the last position. Hatched cells: no "
+                       "logit of the last position changes.",
+                       normalised ? fmt::format("0 is the {} run, 1 the {} run.", denoising ? "corrupt" : "clean",
+                                                denoising ? "clean" : "corrupt")
+                                  : "Both runs have the same metric, so that nothing is normalised.",
+                       effects.metric_words()),
+           denoising ? "It shows which places suffice to bring the answer back."
+                     : "It shows which places are needed for the answer.",
+           "One pair of prompts shows what these two differ in, and nothing that both need."},
+          effect_map_figure(name, analyses::patch_maps(effects, direction), quantity, "changes nothing")};
+}
+
+std::vector<Block> patching_blocks(Patches runs) {
+  const analyses::PatchingEffects& effects = *runs.front().effects;
+  const std::string text = print_patching(effects, "");
+  std::vector<Block> blocks = {Html{fmt::format("<pre>{}</pre>\n", escape_html(text.substr(0, text.find("\n\n"))))}};
+  for (const DirectionResult& direction : effects.directions) blocks.emplace_back(patching_figure(effects, direction));
+  return blocks;
+}
+
+std::vector<CsvTable> patching_tables(const MeasuredPatches& run) {
+  return {patching_table(*run.effects)};
+}
+
+void patching_json(const MeasuredPatches& run, OrderedJson& summary) {
+  summary["patching"] = to_json(*run.effects);
+}
+
+const Section<MeasuredPatches>& patching_section() {
+  static const Section<MeasuredPatches> section = {
+      .name = "patching",
+      .title = "Activation patching",
+      .question = "Where does the answer come from?",
+      .files =
+          [] {
+            return std::vector<std::string>{"patching-denoising", "patching-noising", "patching"};
+          },
+      .keys = {"patching"},
+      .blocks = patching_blocks,
+      .add_json = patching_json,
+      .tables = patching_tables};
+  return section;
+}
+
+std::string header_of(const std::string& question, const std::string& lead) {
+  return fmt::format("<header>\n<h1>{}</h1>\n<p class=\"lead\">{}</p>\n</header>\n", question, escape_html(lead));
+}
+
+}  // namespace
+
+WrittenReport write_interventions_report(const MeasuredInterventions& run, const std::filesystem::path& out,
+                                         const Writing& writing) {
+  const Section<MeasuredInterventions>* const sections[] = {&interventions_section()};
+  MadeReport report = make_report<MeasuredInterventions>(sections, std::span(&run, 1));
+  report.title = "gainlens report";
+  report.header = header_of(
+      "What does the model need?",
+      fmt::format("{}, each alone, on {}.", counted(run.effects->arms.size(), "intervention"), printable(run.of)));
+  return write_files(report, out, writing);
+}
+
+WrittenReport write_patching_report(const MeasuredPatches& run, const std::filesystem::path& out,
+                                    const Writing& writing) {
+  const Section<MeasuredPatches>* const sections[] = {&patching_section()};
+  MadeReport report = make_report<MeasuredPatches>(sections, std::span(&run, 1));
+  report.title = "gainlens report";
+  report.header = header_of(
+      "Where does the answer come from?",
+      fmt::format("Activation patching between two prompts of {}.", counted(run.effects->clean.size(), "token")));
+  return write_files(report, out, writing);
+}
+
+}  // namespace gainlens::reports

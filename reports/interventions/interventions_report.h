@@ -1,0 +1,47 @@
+#pragma once
+
+#include "analyses/effect_map.h"
+#include "analyses/intervention_effects.h"
+#include "analyses/measured.h"
+#include "analyses/patching_effects.h"
+#include "reports/figures/figure.h"
+#include "reports/made_report.h"
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace gainlens::reports {
+
+/// What the report of a run of interventions is about.
+struct MeasuredInterventions {
+  const analyses::InterventionEffects* effects;
+  std::string of;  ///< "4 documents of 512 tokens; BOS .."
+
+  std::string label() const { return "interventions"; }
+};
+
+/// What the report of a run of activation patching is about.
+struct MeasuredPatches {
+  const analyses::PatchingEffects* effects;
+
+  std::string label() const { return "patching"; }
+};
+
+/// Effects by layer and by head or position: a panel for each map, all in one scale of colours with 0 in its middle.
+/// Doubtful cells are hatched.
+/// @param name      stem of its files
+/// @param quantity  beside the colours: "change of the loss (nats)"
+/// @param doubtful  what hatching means
+analyses::Maybe<Figure> effect_map_figure(const std::string& name, std::span<const analyses::EffectMap> maps,
+                                          const std::string& quantity, const std::string& doubtful);
+
+/// Writes the report of a run of interventions into `out`: see write_files().
+WrittenReport write_interventions_report(const MeasuredInterventions& run, const std::filesystem::path& out,
+                                         const Writing& writing = {});
+/// The same for a run of activation patching.
+WrittenReport write_patching_report(const MeasuredPatches& run, const std::filesystem::path& out,
+                                    const Writing& writing = {});
+
+}  // namespace gainlens::reports
