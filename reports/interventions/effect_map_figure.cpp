@@ -24,7 +24,20 @@ std::string ticks(const std::vector<std::int64_t>& labels, std::size_t most) {
   return "(" + text + ")";
 }
 
-void draw(PlotScript& script, const EffectMap& map, std::size_t index, const std::string& doubtful) {
+/// The largest magnitude of the maps by heads, or of those by positions: they share their colours. A patch of one head
+/// does less than one of the whole stream and would be pale in the colours of both.
+double largest_of(std::span<const EffectMap> maps, bool heads) {
+  double largest = 0;
+  for (const EffectMap& map : maps) {
+    if (map.heads != heads) continue;
+    for (const double value : map.values) {
+      if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+    }
+  }
+  return largest;
+}
+
+void draw(PlotScript& script, const EffectMap& map, std::size_t index, double largest, const std::string& doubtful) {
   Rows cells, hatched, missing;
   for (std::size_t layer = 0; layer < map.layers.size(); ++layer) {
     for (std::int64_t column = 0; column < map.columns; ++column) {
@@ -38,6 +51,7 @@ void draw(PlotScript& script, const EffectMap& map, std::size_t index, const std
     }
   }
   script.panel(index, plain(map.title));
+  if (largest > 0) script.line("set cbrange [{:.9g}:{:.9g}]", -largest, largest);
   script.line("set xlabel '{}' offset 0,0.5", map.heads ? "head" : "position");
   script.line("set xrange [-0.5:{}]", static_cast<double>(map.columns) - 0.5)
       .line("set yrange [-0.5:{}]", static_cast<double>(map.layers.size()) - 0.5);
@@ -70,15 +84,10 @@ Maybe<Figure> effect_map_figure(const std::string& name, std::span<const EffectM
   if (maps.empty()) return Maybe<Figure>::none("no two interventions are of single heads or positions of one site");
   if (maps.size() > most_panels)
     return Maybe<Figure>::none(fmt::format("{} maps; {} panels fit one figure", maps.size(), most_panels));
-  double largest = 0;
+  const double by_heads = largest_of(maps, true), by_positions = largest_of(maps, false);
   std::size_t most_layers = 0;
-  for (const EffectMap& map : maps) {
-    most_layers = std::max(most_layers, map.layers.size());
-    for (const double value : map.values) {
-      if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
-    }
-  }
-  if (largest == 0) return Maybe<Figure>::none("all effects are 0");
+  for (const EffectMap& map : maps) most_layers = std::max(most_layers, map.layers.size());
+  if (by_heads == 0 && by_positions == 0) return Maybe<Figure>::none("all effects are 0");
   const std::size_t columns = std::min<std::size_t>(maps.size(), 2), rows = (maps.size() + columns - 1) / columns;
   PanelGrid grid{columns > 1 ? page_width : column_width, 0};
   grid.columns = static_cast<int>(columns);
@@ -98,11 +107,11 @@ Maybe<Figure> effect_map_figure(const std::string& name, std::span<const EffectM
       .line("set tics out scale 0.2")
       .line("set cbtics out scale 0.2 offset -0.6,0")
       .line("set colorbox noborder")
-      .line("set cbrange [{:.9g}:{:.9g}]", -largest, largest)
       .line("set cblabel \"{}\" offset 0.8,0", plain(quantity));
   script.line("set ylabel 'layer' offset 1.4,0");
   script.line("set key at graph 0, graph {:.5f} left center Left reverse", -0.46 / grid.panel_height());
-  for (std::size_t i = 0; i < maps.size(); ++i) draw(script, maps[i], i, doubtful);
+  for (std::size_t i = 0; i < maps.size(); ++i)
+    draw(script, maps[i], i, maps[i].heads ? by_heads : by_positions, doubtful);
   script.line("unset multiplot");
   return Figure{name, grid.width, grid.height, script.text()};
 }

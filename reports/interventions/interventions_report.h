@@ -29,7 +29,8 @@ struct MeasuredPatches {
   std::string label() const { return "patching"; }
 };
 
-/// Effects by layer and by head or position: a panel for each map, all in one scale of colours with 0 in its middle.
+/// Effects by layer and by head or position: a panel for each map, in colours with 0 in their middle. Maps by heads
+/// share their scale, and so do maps by positions.
 /// Doubtful cells are hatched.
 /// @param name      stem of its files
 /// @param quantity  beside the colours: "change of the loss (nats)"

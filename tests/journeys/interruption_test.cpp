@@ -16,7 +16,8 @@ namespace {
 /// Kills a command at random moments, lets it end, and compares what it has made with what one call makes.
 /// @param words  without --out
 /// @param file   in the run folder
-void expect_same_after_kills(std::vector<std::string> words, const std::string& file) {
+/// @param kills  random moments
+void expect_same_after_kills(std::vector<std::string> words, const std::string& file, int kills = 6) {
   const TemporaryFolder folder;
   words.insert(words.end(), {"--quiet", "--threads", "1", "--out", ""});
   const auto arguments = [&](const std::string& out) {
@@ -30,7 +31,7 @@ void expect_same_after_kills(std::vector<std::string> words, const std::string& 
 
   std::mt19937 random(20);
   const std::string broken = folder.path() / "broken";
-  for (int attempt = 0; attempt < 6; ++attempt) {
+  for (int attempt = 0; attempt < kills; ++attempt) {
     const int process = start_gainlens(arguments(broken));
     std::this_thread::sleep_for(
         std::chrono::duration<double>(seconds * std::uniform_real_distribution(0.1, 1.0)(random)));
@@ -54,7 +55,13 @@ TEST(Interruption, KilledAtRandomMomentsAndResumedEqualsUninterrupted) {
 TEST(Interruption, OfInterventionsToo) {
   expect_same_after_kills({"intervene", demo_folder + "/gated", "--text", demo_folder + "/text.txt", "--lengths", "64",
                            "--samples", "3", "--each-kv-head", "--modes", "zero,resample"},
-                          "/intervene.json");
+                          "/intervene.json", 10);
+}
+
+TEST(Interruption, OfActivationPatchingToo) {
+  expect_same_after_kills({"intervene", demo_folder + "/gated", "--clean", "The man and the old dog are", "--corrupt",
+                           "The man and the old dog is", "--answer", "the", "--foil", "a"},
+                          "/patching.json", 10);
 }
 
 TEST(Interruption, OfArmsForGatesToo) {
