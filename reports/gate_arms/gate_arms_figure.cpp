@@ -44,6 +44,7 @@ analyses::Maybe<Figure> gate_arms_figure(const GateArmEffects& effects) {
   if (drawn.empty()) return Result::none("no arm keeps the scale of the gates");
   if (drawn.front()->contexts.size() < 2) return Result::none("there is one context");
   std::vector<std::int64_t> contexts;
+  contexts.reserve(drawn.front()->contexts.size());
   for (const analyses::ArmInContext& one : drawn.front()->contexts) contexts.push_back(one.tokens);
 
   const std::vector<LegendEntry> legend = name_runs(names);

@@ -141,8 +141,8 @@ class Changes {
     }
   }
   std::vector<std::vector<double>> of(const std::vector<interventions::Intervention>& sets) const {
-    std::vector<std::vector<double>> changes;
-    for (const interventions::Intervention& set : sets) changes.push_back(by_text_.at(set.text()));
+    std::vector<std::vector<double>> changes(sets.size());
+    std::ranges::transform(sets, changes.begin(), [&](const auto& set) { return by_text_.at(set.text()); });
     return changes;
   }
 

@@ -20,6 +20,7 @@ void inspect_gate_arms_run(const std::filesystem::path& path, Findings& findings
   findings.add("family", text_of("family"));
   findings.add("arms", printable(fmt::format("{}", fmt::join(run.arms, ", ")), 200), run.arms);
   std::vector<std::string> contexts;
+  contexts.reserve(run.contexts.size());
   for (const std::int64_t tokens : run.contexts) contexts.push_back(format_count(tokens));
   findings.add("contexts",
                fmt::format("{} tokens; trained with {}", fmt::join(contexts, ", "), format_count(run.trained_length)),

@@ -93,6 +93,7 @@ GateArmsJob read_gate_arms_job(const GateArmsOptions& options) {
 
 std::vector<std::string> names_of(const std::vector<GateArm>& arms) {
   std::vector<std::string> names;
+  names.reserve(arms.size());
   for (const GateArm arm : arms) names.emplace_back(name_of(arm));
   return names;
 }

@@ -33,6 +33,7 @@ models::DecoderConfig config_with(models::Gate gate) {
 
 Tokens document(std::int32_t shift, std::int64_t tokens = length) {
   Tokens ids;
+  ids.reserve(static_cast<std::size_t>(tokens));
   for (std::int32_t i = 0; i < tokens; ++i) ids.push_back((i * (17 + shift) + i * i / 3 + 5 * shift) % 50);
   return ids;
 }
