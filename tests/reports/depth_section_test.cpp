@@ -40,7 +40,7 @@ class DepthSection : public ::testing::Test {
                               runfile::DepthTruth{around(0.5), around(3), around(4)}});
     }
     chunk.last = carried(40);
-    write_depth_run(folder_.path() / "run", {request, {chunk}});
+    runfile::write_depth_run(folder_.path() / "run", {request, {chunk}});
   }
   std::string request() const { return sha256_file(folder_.path() / "run" / "request.json"); }
   OrderedJson json_of(const SweepRun& run) const {
