@@ -15,6 +15,7 @@ import json
 import pathlib
 import re
 import sys
+import textwrap
 
 import torch
 import transformers
@@ -188,6 +189,15 @@ def golden(name):
     return {"tokens": tokens, "donor": donor_tokens, "calibration": calibration_tokens, "results": found}
 
 
+def written(document):
+    """JSON with several numbers in a line."""
+
+    def filled(match):
+        return "[" + "\n".join(textwrap.wrap(" ".join(match.group(1).split()), 100)) + "]"
+
+    return re.sub(r"\[\s+([^\[\]{}]+?)\s+\]", filled, json.dumps(document, indent=1))
+
+
 def main():
     names = sys.argv[1:] or sorted(
         folder.name
@@ -200,8 +210,7 @@ def main():
             print(name, file=sys.stderr)
             found[name] = golden(name)
     versions = {"torch": torch.__version__, "transformers": transformers.__version__}
-    text = json.dumps({"versions": versions, "every": EVERY, "checkpoints": found}, indent=1)
-    print(re.sub(r"\[\s+([^\[\]{}]+?)\s+\]", lambda match: "[" + re.sub(r"\s+", " ", match.group(1)) + "]", text))
+    print(written({"versions": versions, "every": EVERY, "checkpoints": found}))
 
 
 if __name__ == "__main__":
