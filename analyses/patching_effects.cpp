@@ -41,12 +41,13 @@ std::vector<PatchGrid> grids_of(const std::vector<runfile::Patch>& patches) {
     if (places.size() < 2) continue;
     std::set<std::int64_t> layers;
     std::int64_t columns = 0;
-    const auto column_of = [&](std::size_t i) { return key.second ? *patches[i].head : *patches[i].position; };
+    const bool heads = key.second;
+    const auto column_of = [&](std::size_t i) { return heads ? *patches[i].head : *patches[i].position; };
     for (const std::size_t i : places) {
       layers.insert(patches[i].layer);
       columns = std::max(columns, column_of(i) + 1);
     }
-    PatchGrid grid{key.first, key.second, {layers.begin(), layers.end()}, columns, {}};
+    PatchGrid grid{key.first, heads, {layers.begin(), layers.end()}, columns, {}};
     grid.cells.resize(layers.size() * static_cast<std::size_t>(columns));
     for (const std::size_t i : places) {
       const auto row = std::distance(layers.begin(), layers.find(patches[i].layer));
