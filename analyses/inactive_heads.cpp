@@ -44,11 +44,16 @@ std::vector<double> value_norm(const runfile::RunReader& reader, bool first) {
   return values;
 }
 
-std::vector<double> over_layer_mean(std::vector<double> values, std::size_t heads) {
+/// Missing where all heads of a layer have the score 0: no head can be compared with their mean.
+Maybe<std::vector<double>> over_layer_mean(std::vector<double> values, std::size_t heads) {
   for (std::size_t begin = 0; begin < values.size(); begin += heads) {
     const std::span<double> layer(values.data() + begin, heads);
     const double centre = mean(layer);
-    CHECK(centre > 0, "a score is 0 in all heads of a layer");
+    if (!(centre > 0)) {
+      return Maybe<std::vector<double>>::none(fmt::format(
+          "it is 0 in all heads of layer {} of those swept, as the weight of key 0 is where a window hides it",
+          begin / heads));
+    }
     for (double& value : layer) value /= centre;
   }
   return values;
@@ -81,6 +86,18 @@ std::vector<double> minus(std::vector<double> a, const std::vector<double>& b) {
   return a;
 }
 
+/// 95% interval of a mean over documents that rests on random draws too. Their errors are independent, so variances
+/// add; degrees of freedom are Satterthwaite's.
+Maybe<Interval> interval_with_draws(const std::vector<double>& by_document, const std::vector<double>& by_draw) {
+  if (by_document.size() < 2) return Maybe<Interval>::none("an interval over documents needs at least 2");
+  if (by_draw.size() < 2) return Maybe<Interval>::none("an interval over draws needs at least 2: --draws");
+  const Estimate documents = mean_estimate(by_document), draws = mean_estimate(by_draw);
+  const double a = documents.error * documents.error, b = draws.error * draws.error;
+  if (a + b == 0) return Maybe<Interval>::none("all documents and draws are equal");
+  const double freedom = (a + b) * (a + b) / (a * a / documents.degrees_of_freedom + b * b / draws.degrees_of_freedom);
+  return student_interval({documents.value, std::sqrt(a + b), freedom});
+}
+
 std::vector<double> means_of(const std::vector<std::vector<double>>& changes) {
   std::vector<double> means(changes.size());
   std::ranges::transform(changes, means.begin(), [](const std::vector<double>& one) { return mean(one); });
@@ -89,12 +106,17 @@ std::vector<double> means_of(const std::vector<std::vector<double>>& changes) {
 
 }  // namespace
 
-std::vector<HeadScore> head_scores(const runfile::RunReader& reader) {
+HeadScores head_scores(const runfile::RunReader& reader) {
   const auto heads = static_cast<std::size_t>(reader.heads());
-  std::vector<HeadScore> scores;
+  HeadScores found;
   const auto add = [&](const std::string& name, bool largest_first, const std::vector<double>& values) {
-    scores.push_back({name, literature, largest_first, values});
-    scores.push_back({name + " / layer", literature, largest_first, over_layer_mean(values, heads)});
+    found.scores.push_back({name, literature, largest_first, values});
+    const auto relative = over_layer_mean(values, heads);
+    if (relative) {
+      found.scores.push_back({name + " / layer", literature, largest_first, *relative});
+    } else {
+      found.left_out.push_back(fmt::format("{} / layer: {}", name, relative.reason()));
+    }
   };
   add("weight of key 0", true, statistic(reader, "bos_mass"));
   add("entropy", false, statistic(reader, "entropy"));
@@ -102,14 +124,14 @@ std::vector<HeadScore> head_scores(const runfile::RunReader& reader) {
   add("mean |v|", false, value_norm(reader, false));
   add("|e|", false, statistic(reader, "estimate_norm"));
   const auto own = [&](const std::string& name, bool largest_first, std::string_view dataset) {
-    scores.push_back({name, filter_source, largest_first, statistic(reader, dataset)});
+    found.scores.push_back({name, filter_source, largest_first, statistic(reader, dataset)});
   };
   own("n_eff", false, "n_eff");
   own("K", true, "kalman_gain");
   own("scaled K", true, "kalman_gain_scaled");
   own("|K o e|", false, "gained_estimate_norm");
   own("lambda_obs", true, "observation_precision");
-  return scores;
+  return found;
 }
 
 std::vector<std::size_t> order_of(const HeadScore& score) {
@@ -128,8 +150,14 @@ std::vector<std::size_t> random_order(std::size_t heads, std::uint64_t seed, std
   return order;
 }
 
-std::size_t heads_of_share(double share, std::size_t heads) {
-  return static_cast<std::size_t>(std::lround(share * static_cast<double>(heads)));
+std::vector<std::size_t> zeroed_counts(std::size_t heads) {
+  std::vector<std::size_t> counts;
+  for (const double share : {0.05, 0.1, 0.15, 0.2, 0.25, 0.3}) {
+    const auto count = static_cast<std::size_t>(std::lround(share * static_cast<double>(heads)));
+    if (count >= 1 && (counts.empty() || count > counts.back())) counts.push_back(count);
+  }
+  CHECK(!counts.empty(), "{} heads are too few; 30% of them are none", heads);
+  return counts;
 }
 
 InactiveHeads inactive_heads(const InactiveHeadsInput& input) {
@@ -137,11 +165,12 @@ InactiveHeads inactive_heads(const InactiveHeadsInput& input) {
              input.by_score.size() == input.scores.size(),
          "inactive heads: nothing to compare");
   const std::size_t documents = input.single.front().size();
-  std::vector<double> random_areas(documents);
+  std::vector<double> random_areas(documents), area_of_draw;
   std::vector<double> random_changes(input.shares.size());
   const double share_of_draw = 1 / static_cast<double>(input.by_random.size());
   for (const auto& draw : input.by_random) {
     const std::vector<double> areas = areas_of(input.shares, draw), changes = means_of(draw);
+    area_of_draw.push_back(mean(areas));
     for (std::size_t i = 0; i < documents; ++i) random_areas[i] += areas[i] * share_of_draw;
     for (std::size_t i = 0; i < changes.size(); ++i) random_changes[i] += changes[i] * share_of_draw;
   }
@@ -151,7 +180,7 @@ InactiveHeads inactive_heads(const InactiveHeadsInput& input) {
                        {},
                        random_changes,
                        mean(random_areas),
-                       mean_interval(random_areas),
+                       interval_with_draws(random_areas, area_of_draw),
                        {},
                        {},
                        0,
@@ -168,7 +197,7 @@ InactiveHeads inactive_heads(const InactiveHeadsInput& input) {
       for (double& value : turned) value = -value;
     const std::vector<double> against = minus(areas.back(), random_areas);
     result.curves.push_back({score.name, score.source, means_of(input.by_score[i]), area, mean_interval(areas.back()),
-                             mean(against), mean_interval(against),
+                             mean(against), interval_with_draws(against, area_of_draw),
                              correlation(turned, single, {"score", "change of the loss"}).spearman});
     std::optional<std::size_t>& leader = best[score.source == literature ? 0 : 1];
     if (!leader || area < mean(areas[*leader])) leader = i;

@@ -21,22 +21,27 @@ struct HeadScore {
   std::vector<double> values;  ///< [layer, head] finite
 };
 
+struct HeadScores {
+  std::vector<HeadScore> scores;
+  std::vector<std::string> left_out;  ///< scores that do not exist in this run, each with the reason
+};
+
 /// The scores that a sweep stores, at its longest length: of the literature raw and over the mean of their layer, and
 /// those of the filter.
 /// @throws InvalidArgument  the run lacks a layer of the model, or a statistic
-std::vector<HeadScore> head_scores(const runfile::RunReader& reader);
+HeadScores head_scores(const runfile::RunReader& reader);
 
 /// The heads in the order in which a score gives them up. Ties keep the order of the model.
 std::vector<std::size_t> order_of(const HeadScore& score);
 /// The same at random. @param draw  which of several orders
 std::vector<std::size_t> random_order(std::size_t heads, std::uint64_t seed, std::size_t draw);
-/// How many heads a share of them is, rounded to the nearest.
-std::size_t heads_of_share(double share, std::size_t heads);
+/// How many heads are set to zero together: 5, 10, .. 30% of them, rounded, each number once and at least 1.
+std::vector<std::size_t> zeroed_counts(std::size_t heads);
 
 /// Changes of the loss, in nats per token.
 struct InactiveHeadsInput {
   std::vector<HeadScore> scores;
-  std::vector<double> shares;                               ///< ascending, above 0
+  std::vector<double> shares;                               ///< ascending, above 0: heads set to zero of all
   std::vector<std::vector<double>> single;                  ///< [head][document] one head set to zero
   std::vector<std::vector<std::vector<double>>> by_score;   ///< [score][share][document]
   std::vector<std::vector<std::vector<double>>> by_random;  ///< [draw][share][document]
@@ -50,7 +55,7 @@ struct ScoreCurve {
   double area;                       ///< mean change over shares from 0 to the largest, by trapezoids
   Maybe<Interval> interval;          ///< 95% over documents
   double against_random;             ///< area minus that of random heads
-  Maybe<Interval> against_interval;  ///< paired over documents
+  Maybe<Interval> against_interval;  ///< paired over documents, and over draws of the random heads
   Measured spearman;                 ///< of the score, turned so that inactive is small, with the single changes
 };
 
@@ -61,7 +66,7 @@ struct InactiveHeads {
   std::vector<ScoreCurve> curves;      ///< smallest area first
   std::vector<double> random_changes;  ///< [share] mean over draws and documents
   double random_area;
-  Maybe<Interval> random_interval;
+  Maybe<Interval> random_interval;  ///< over documents and draws
   std::string best_literature, best_filter;
   double filter_minus_literature;  ///< of the areas of the two best; they are chosen by these same documents
   Maybe<Interval> filter_interval;

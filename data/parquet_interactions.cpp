@@ -135,6 +135,11 @@ class ParquetReader {
 
   std::string time(const ParquetValue& value, std::int64_t row, double& time) {
     if (value.missing) return "has no time (null)";
+    if (value.too_fine) {
+      return "has a time that is no whole number of microseconds, and seconds are not kept more finely; cast the "
+             "column "
+             "to timestamp[us]";
+    }
     if (time_ != Holds::texts) return times_.read(value.number, row, time);
     std::string fault = times_.read(value.text, row, time);
     result_.columns->dates = times_.dates();

@@ -151,6 +151,7 @@ class CursorOf : public Cursor {
       const auto minutes = static_cast<std::int64_t>(of_day) / (60 * nanoseconds);
       value.number = static_cast<double>(midnight + 60 * minutes) +
                      seconds_of(static_cast<std::int64_t>(of_day) % (60 * nanoseconds), nanoseconds);
+      value.too_fine = of_day % 1000 != 0;
     } else if constexpr (std::is_floating_point_v<Value>) {
       value.number = static_cast<double>(found);
     } else {
@@ -163,6 +164,7 @@ class CursorOf : public Cursor {
       value.number = meaning_.units_of_second == 0
                          ? static_cast<double>(static_cast<std::int64_t>(found) * seconds_of_day)
                          : seconds_of(found, meaning_.units_of_second);
+      value.too_fine = meaning_.units_of_second == nanoseconds && found % 1000 != 0;
     } else if (meaning_.is_signed) {
       put_digits(found, value);
     } else {

@@ -31,6 +31,7 @@ struct ParquetValue {
   bool missing = true;    ///< null
   std::string_view text;  ///< of texts; of wholes the decimal digits. Valid until the next row is read
   double number = 0;      ///< of wholes (rounded) and reals; of moments the seconds since 1970 (UTC)
+  bool too_fine = false;  ///< a moment between two microseconds, which `number` cannot tell from its neighbours
 };
 
 /// An open file.

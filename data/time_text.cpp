@@ -46,7 +46,9 @@ std::optional<double> take_seconds(std::string_view& text) {
   if (!whole || *whole > 59) return std::nullopt;
   if (take(text, '.')) {
     const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-    if (digits == 0) return std::nullopt;
+    constexpr std::size_t kept = 6;  // digits: nearer moments would become equal
+    if (digits == 0 || text.substr(0, digits).find_first_not_of('0', kept) != std::string_view::npos)
+      return std::nullopt;
     text.remove_prefix(digits);
   }
   return finite_number(begin.substr(0, begin.size() - text.size()));

@@ -26,7 +26,8 @@ std::string bracket(const analyses::Maybe<analyses::Interval>& interval) {
 std::string print_inactive_heads(const analyses::InactiveHeads& result, const std::string& of) {
   std::string text = fmt::format(
       "measured  {}; {}\n\nChange of the loss, in nats per token, with these shares of heads "
-      "set to zero; their mean from 0 on [95% over documents]\n{:<23}",
+      "set to zero; their mean from 0 on [95% over documents; of random heads and less random's also over their "
+      "draws]\n{:<23}",
       of, counted(result.heads, "head"), "score");
   for (const double share : result.shares) text += fmt::format(" {:>8}", fmt::format("{:.0f}%", 100 * share));
   text += fmt::format("  {:>8}  {:>20}  {:>20}  {:>8}\n", "mean", "", "mean less random's", "Spearman");
@@ -46,10 +47,11 @@ std::string print_inactive_heads(const analyses::InactiveHeads& result, const st
                         result.best_literature, result.filter_minus_literature, bracket(result.filter_interval));
     const bool better = result.filter_interval && result.filter_interval->high < 0,
                worse = result.filter_interval && result.filter_interval->low > 0;
-    text += fmt::format("the filter's scores are {} the best of the literature (both are chosen by these documents)\n",
-                        better  ? "better than"
-                        : worse ? "worse than"
-                                : "not shown to differ from");
+    text +=
+        fmt::format("the best of the filter is {} the best of the literature (both are chosen by these documents)\n",
+                    better  ? "better than"
+                    : worse ? "worse than"
+                            : "not shown to differ from");
   }
   return text + "Spearman: of the score, turned so that inactive is small, with the change by each head alone.\n";
 }

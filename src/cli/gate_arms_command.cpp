@@ -73,6 +73,7 @@ void check_report_folder(const GateArmsArguments& arguments) {
   check_holds_no_run(report, "--report");
   CHECK(!runfile::is_gate_arms_run(report) && report != std::filesystem::weakly_canonical(arguments.out),
         "--report: {} is the folder of a run; choose another folder", printable(arguments.report));
+  ensure_writable_folder(report);  // before hours of work
 }
 
 void measure_gate_arms(const GateArmsArguments& arguments, const GlobalOptions& global) {

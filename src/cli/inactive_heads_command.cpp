@@ -8,6 +8,7 @@
 #include "core/console.h"
 #include "core/counted.h"
 #include "core/json.h"
+#include "core/listener.h"
 #include "core/quantity.h"
 #include "formats/hub_cache.h"
 #include "interventions/run_interventions.h"
@@ -24,9 +25,6 @@
 
 namespace gainlens::cli {
 namespace {
-
-/// Shares of heads that are set to zero together.
-const std::vector<double> zeroed_shares = {0.05, 0.1, 0.15, 0.2, 0.25, 0.3};
 
 struct InactiveHeadsArguments {
   std::string model;
@@ -67,12 +65,10 @@ interventions::Intervention zeroed(std::vector<std::size_t> heads, std::size_t h
   return made;
 }
 
-/// The sets of one order: its first heads, for each share.
+/// The sets of one order: its first heads, for each number of them.
 std::vector<interventions::Intervention> sets_of(const std::vector<std::size_t>& order, std::size_t heads_of_layer) {
   std::vector<interventions::Intervention> sets;
-  for (const double share : zeroed_shares) {
-    const std::size_t count = analyses::heads_of_share(share, order.size());
-    CHECK(count >= 1, "--run: {} heads are too few; 5% of them are none", order.size());
+  for (const std::size_t count : analyses::zeroed_counts(order.size())) {
     sets.push_back(zeroed({order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count)}, heads_of_layer));
   }
   return sets;
@@ -159,10 +155,16 @@ void find_inactive_heads(const InactiveHeadsArguments& arguments, const GlobalOp
   const GivenRun given = open_given_run(arguments.run);
   check_same_model(given.reader, models::open_checkpoint(model, arguments.ignored_config_keys));
   analyses::InactiveHeadsInput input;
-  input.scores = analyses::head_scores(given.reader);
-  input.shares = zeroed_shares;
+  analyses::HeadScores found = analyses::head_scores(given.reader);
+  for (const std::string& reason : found.left_out) tell_note("left out: {}", reason);
+  input.scores = std::move(found.scores);
+  const std::size_t heads = input.scores.front().values.size();
+  for (const std::size_t count : analyses::zeroed_counts(heads))
+    input.shares.push_back(static_cast<double>(count) / static_cast<double>(heads));
   const Plan plan = plan_of(input.scores, static_cast<std::size_t>(given.reader.heads()), arguments.draws, global.seed);
-  const runfile::InterventionRun run = interventions::run_interventions(options_of(arguments, global, model, plan));
+  interventions::InterveneOptions options = options_of(arguments, global, model, plan);
+  options.other_text = given.reader.request().text;
+  const runfile::InterventionRun run = interventions::run_interventions(options);
   const Changes changes(run);
   input.single = changes.of(plan.single);
   for (const auto& sets : plan.by_score) input.by_score.push_back(changes.of(sets));

@@ -204,6 +204,7 @@ class Patching {
     for (const std::int64_t layer : layers) {
       const std::vector<std::size_t>& places = units_.at(layer);
       std::vector<const Arm*> arms;
+      arms.reserve(places.size());
       for (const std::size_t i : places) arms.push_back(&job_.arms[i]);
       PatchedPrompt unit{*passes.native_answer(), other_metric, {}};
       try {

@@ -26,6 +26,17 @@ bool holds_ids(const std::string& given) {
   return given.ends_with(".json") && is_file(given);
 }
 
+/// A prompt that looks like the name of a file is one: a mistyped name must not become the prompt.
+void check_file_exists(const std::string& given, const char* option) {
+  std::error_code error;
+  const bool one_word = given.size() < 4096 && given.find_first_of(" \n") == std::string::npos;
+  const bool named = one_word && (given.find('/') != std::string::npos || given.ends_with(".json") ||
+                                  given.ends_with(".txt") || fs::is_directory(given, error));
+  CHECK(!named || is_file(given),
+        "{}: '{}' is no file; give one that is there. A text that looks like a file's name can stand in a file", option,
+        printable(given, 80));
+}
+
 std::string text_of(const std::string& given) {
   if (!is_file(given)) return given;
   std::string text = data::read_text(given, longest_prompt);
@@ -64,6 +75,8 @@ PromptPair read_prompts(const PromptOptions& options, const fs::path& folder, st
                         std::optional<std::int64_t> config_bos) {
   CHECK(!options.clean.empty(), "--clean: is missing or empty; --clean and --corrupt go together");
   CHECK(!options.corrupt.empty(), "--corrupt: is missing or empty; --clean and --corrupt go together");
+  check_file_exists(options.clean, "--clean");
+  check_file_exists(options.corrupt, "--corrupt");
   const bool ids = holds_ids(options.clean);
   CHECK(ids == holds_ids(options.corrupt),
         "--clean and --corrupt: one holds token ids and the other text; give both "

@@ -24,6 +24,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <span>
@@ -101,6 +102,8 @@ Job read_job(const InterveneOptions& options) {
         options.length, config.max_positions);
   add_arms(options, job);
   job.test = read_documents(options.source, job.checkpoint, options.length, options.samples);
+  CHECK(job.test.source.text_sha256 != options.other_text,
+        "--text: is the text of the sweep that the scores are from; give another one");
   CHECK(!takes(job.arms, Mode::resample) || options.samples >= 2,
         "--samples: {}; resample needs at least 2 documents, to take values from another one", options.samples);
   add_calibration(options, job);
@@ -157,10 +160,14 @@ Json request_of(const InterveneOptions& options, const Job& job) {
   return request;
 }
 
-/// The document whose values a resampled document gets: another one, the same for all of its interventions.
+/// The document whose values a resampled document gets: another one, the same for all of its interventions. Each gives
+/// to one document: two that had theirs from the same one would not be independent.
 std::size_t donor_of(std::size_t document, std::size_t documents, std::uint64_t seed) {
-  Random random(seed, 0x646f6e6f72 + document);  // apart from the streams of controls
-  return (document + 1 + random.below(documents - 1)) % documents;
+  std::vector<std::size_t> circle(documents);
+  std::iota(circle.begin(), circle.end(), 0);
+  Random(seed, 0x646f6e6f72).shuffle(circle);  // apart from the streams of controls
+  const auto place = std::ranges::find(circle, document) - circle.begin();
+  return circle[(static_cast<std::size_t>(place) + 1) % documents];
 }
 
 /// Measures what is missing, document by document, and within a document layer by layer.

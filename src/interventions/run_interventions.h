@@ -23,6 +23,7 @@ struct InterveneOptions {
   std::int64_t length = 0;            ///< tokens of a document, BOS included
   std::int64_t samples = 1;           ///< documents, and as many of calibration
   std::string answer, foil;  ///< tokens whose logits are compared at the last position (token_of()); empty: none
+  std::string other_text;    ///< sha256 of a text that the test's may not be; empty: any
   std::vector<Intervention> given;
   EveryUnit every;
   at::ScalarType dtype = at::kFloat;

@@ -83,6 +83,10 @@ Json Request::to_json() const {
 
 Request Request::from_json(const Json& json, std::string_view where) {
   CHECK(json.is_object(), "{}: is not a JSON object; a request of gainlens sweep is one", where);
+  if (const auto format = json.find("format"); format != json.end() && format->is_string()) {
+    throw_invalid("{}: is a run of another command ({}), and no sweep; `gainlens inspect` says what it holds", where,
+                  printable(format->get<std::string>(), 40));
+  }
   Request request;
   for (const RequestField& field : request_fields()) {
     const auto given = json.find(field.key);

@@ -14,9 +14,8 @@ namespace gainlens::runfile {
 /// Reads a file by a function of its JSON. Whatever is wrong with it becomes one message with its name.
 template <typename Read>
 auto read_checked(const std::filesystem::path& file, const Read& read) {
-  const Json json = read_json_file(file);
   try {
-    return read(json);
+    return read(read_json_file(file));
   } catch (const Json::exception& error) {
     throw_invalid("{}: is damaged ({}); delete it and repeat the command", printable(file.string()),
                   printable(error.what(), 120));

@@ -103,6 +103,16 @@ TEST(GateArmEffects, WithoutGatesTheModulatedArmIsJudged) {
   EXPECT_EQ(effects.ruling, PredictionRuling::supported);
 }
 
+TEST(GateArmEffects, FewDocumentsGiveNoIntervalOfASlope) {
+  runfile::GateArmsRun run = planted_run(good);
+  for (auto& arm : run.readings) arm.resize(29);
+  const GateArmEffects effects = gate_arm_effects(run, 0);
+  const ContextSlope slope = **effects.arms.at(2).slope;
+  ASSERT_FALSE(slope.interval);
+  EXPECT_EQ(slope.interval.reason(), "the interval of a slope needs 30 documents");
+  EXPECT_EQ(effects.ruling, PredictionRuling::not_judged);
+}
+
 /// Without noise every document has the same slope, which is that of the planted line.
 TEST(GateArmEffects, SlopesAreOnTheLogarithm) {
   Planted planted = good;

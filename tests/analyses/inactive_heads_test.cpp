@@ -1,6 +1,7 @@
 #include "analyses/inactive_heads.h"
 
 #include "analyses/synthetic_run.h"
+#include "support/refusal.h"
 #include "support/shared_data.h"
 
 #include <gmock/gmock.h>
@@ -27,8 +28,9 @@ TEST(InactiveHeads, ScoresOrderTheHeads) {
   EXPECT_THAT(random_order(8, 3, 0), UnorderedElementsAreArray(all));
   EXPECT_EQ(random_order(8, 3, 0), random_order(8, 3, 0));
   EXPECT_NE(random_order(8, 3, 0), random_order(8, 3, 1));
-  EXPECT_EQ(heads_of_share(0.05, 60), 3u);
-  EXPECT_EQ(heads_of_share(0.3, 60), 18u);
+  EXPECT_THAT(zeroed_counts(60), ElementsAre(3, 6, 9, 12, 15, 18));
+  EXPECT_THAT(zeroed_counts(12), ElementsAre(1, 2, 3, 4));  // 5% and 10% are one head
+  EXPECT_THAT(gainlens::testing::refusal_of([] { zeroed_counts(1); }), ::testing::HasSubstr("1 heads are too few"));
 }
 
 /// Worked by hand: four heads, two shares, two documents.
@@ -51,6 +53,10 @@ TEST(InactiveHeads, AreasByHand) {
   EXPECT_NEAR(found.random_area, (0.3 + 0.4) / 2, 1e-12);
   EXPECT_NEAR(found.random_changes[0], 0.35, 1e-12);
   EXPECT_NEAR(found.curves[0].against_random, 0.325 - 0.35, 1e-12);
+  // Documents 0.3 and 0.4, draws 0.4 and 0.3: variances of 0.0025 each, and one degree of freedom each, so two.
+  const Interval random = student_interval({0.35, std::sqrt(0.0025 + 0.0025), 2});
+  EXPECT_NEAR(found.random_interval->low, random.low, 1e-12);
+  EXPECT_NEAR(found.random_interval->high, random.high, 1e-12);
   // The single changes are 0.2, 0.2, 0.4, 1.5: ranks 1.5, 1.5, 3, 4 against 1, 2, 3, 4.
   EXPECT_NEAR(*found.curves[0].spearman, 4.5 / std::sqrt(5 * 4.5), 1e-12);
   EXPECT_NEAR(*found.curves[1].spearman, -4.5 / std::sqrt(5 * 4.5), 1e-12);
@@ -66,7 +72,7 @@ TEST(InactiveHeads, ScoresComeFromASweep) {
   const gainlens::testing::TemporaryFolder folder;
   const gainlens::testing::SyntheticRun run;
   const auto reader = gainlens::testing::write_run(folder.path() / "run", run);
-  const std::vector<HeadScore> scores = head_scores(reader);
+  const std::vector<HeadScore> scores = head_scores(reader).scores;
   EXPECT_EQ(scores.size(), 15u);
   for (const HeadScore& one : scores) EXPECT_EQ(one.values.size(), 32u) << one.name;
   const auto named = [&](const std::string& name) { return *std::ranges::find(scores, name, &HeadScore::name); };

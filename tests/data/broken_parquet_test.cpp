@@ -48,6 +48,11 @@ class BrokenParquet : public ::testing::Test {
   testing::TemporaryFolder folder_;
 };
 
+TEST_F(BrokenParquet, MomentsThatSecondsCannotTellApart) {
+  EXPECT_THAT(refusal(parquet_file("nanoseconds.parquet")),
+              StartsWith("row 2 has a time that is no whole number of microseconds"));
+}
+
 TEST_F(BrokenParquet, ColumnsOfOtherTypes) {
   EXPECT_EQ(of_kinds({.item = "list", .time = "none"}),
             "the column 'list' is of type nested: List, which cannot hold items (--item-column); they are texts or "

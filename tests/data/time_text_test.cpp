@@ -16,6 +16,7 @@ TEST(SecondsOfDate, AreThoseOfUtc) {
   EXPECT_EQ(seconds_of_date("2024-01-31 23:59"), 1706745540);
   EXPECT_EQ(seconds_of_date("2024-01-31T23:59:59"), 1706745599);
   EXPECT_EQ(seconds_of_date("2024-01-31T23:59:59.25Z"), 1706745599.25);
+  EXPECT_EQ(seconds_of_date("2024-01-31T23:59:59.250000000Z"), 1706745599.25);
   EXPECT_EQ(seconds_of_date("2024-01-31T23:59:59+01:30"), 1706740199);
   EXPECT_EQ(seconds_of_date("2024-01-31T23:59:59-0130"), 1706750999);
   EXPECT_EQ(seconds_of_date("0001-01-01"), -62135596800);
@@ -25,6 +26,7 @@ TEST(SecondsOfDate, WhatDoesNotExistIsNone) {
   for (const char* text : {"",
                            "2024",
                            "2024-02-30",
+                           "2024-01-31T23:59:59.0000001",  // seconds keep microseconds
                            "2023-02-29",
                            "2024-13-01",
                            "2024-00-01",

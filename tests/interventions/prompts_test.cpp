@@ -57,6 +57,9 @@ TEST(Prompts, WrongOnesAreRefused) {
   EXPECT_THAT(refusal("", "The dog"), HasSubstr("--clean: is missing or empty"));
   EXPECT_THAT(refusal("The dog", ""), HasSubstr("--corrupt: is missing or empty"));
   EXPECT_THAT(refusal("The dog", "The dog"), HasSubstr("there is nothing to patch"));
+  // A mistyped name of a file is no prompt.
+  for (const char* name : {"none.json", "none.txt", "prompts/none", "/tmp"})
+    EXPECT_THAT(refusal("The dog", name), HasSubstr(std::string("--corrupt: '") + name + "' is no file"));
 }
 
 }  // namespace

@@ -143,8 +143,15 @@ def encrypted():
         writer.write_table(table)
 
 
+def between_microseconds():
+    times = pa.array([1_700_000_000_000_000_000, 1_700_000_000_000_000_100], pa.timestamp("ns"))
+    table = pa.table({"user": ["u", "u"], "item": [1, 2], "time": times})
+    pq.write_table(table, HERE / "nanoseconds.parquet", store_schema=False)
+
+
 ratings()
 small()
 kinds()
 encrypted()
+between_microseconds()
 pq.write_table(pa.table({"user": pa.array([], pa.string()), "item": pa.array([], pa.int64())}), HERE / "empty.parquet")
