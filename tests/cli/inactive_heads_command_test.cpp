@@ -83,7 +83,8 @@ TEST_F(InactiveHeadsCommand, WrongRequestsGetOneLine) {
   expect_refused(call(run, {"--draws", "0"}), "--draws: 0; must be at least 1");
   expect_refused(call(run, {"--samples", "0"}), "--samples: 0; must be at least 1");
   expect_refused(call(llama, {}), "is a checkpoint, and a run is needed here");
-  std::vector<std::string> words = {"inactive-heads", llama, "--tokens", ids(29), "--lengths", "32", "--run", run};
+  std::vector<std::string> words = {"inactive-heads", llama, "--tokens",  ids(29), "--lengths", "32",
+                                    "--run",          run,   "--samples", "2"};
   expect_refused(run_gainlens(words), "--text: is the text of the sweep that the scores are from");
 }
 
