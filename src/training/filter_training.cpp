@@ -152,6 +152,7 @@ std::vector<double> FilterTraining::median_observations(std::size_t layers, cons
   passes.batch(hooks);
   precision_.strength.fill_(share);
   std::vector<double> medians;
+  medians.reserve(layers);
   for (const std::vector<at::Tensor>& of_layer : observed) medians.push_back(median_of(at::cat(of_layer)));
   return medians;
 }
