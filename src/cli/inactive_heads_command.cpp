@@ -41,11 +41,9 @@ struct InactiveHeadsArguments {
 
 /// @throws InvalidArgument  the run is one of another model, or of some of its layers
 void check_same_model(const runfile::RunReader& reader, const models::CheckpointSource& checkpoint) {
-  const runfile::HashCache hashes = runfile::HashCache::of_user();
-  std::map<std::string, std::string> files;
-  for (const std::filesystem::path& file : checkpoint.files) files[file.filename().string()] = hashes.sha256(file);
   const std::string where = printable(reader.path().string());
-  CHECK(files == reader.request().model, "--run: {} is a sweep of another model; sweep this one", where);
+  CHECK(runfile::HashCache::of_user().sha256_by_name(checkpoint.files) == reader.request().model,
+        "--run: {} is a sweep of another model; sweep this one", where);
   const std::int64_t layers = checkpoint.config.layers;
   CHECK(checkpoint.config.attention_layers(layers) == layers,
         "--run: the model has layers of linear attention (the gated delta rule), which have no heads");

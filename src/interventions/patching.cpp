@@ -29,7 +29,6 @@
 namespace gainlens::interventions {
 namespace {
 
-namespace fs = std::filesystem;
 using runfile::PatchDirection;
 using runfile::PatchedPrompt;
 
@@ -105,9 +104,7 @@ Json prompt_request(const std::vector<tokenizers::TokenId>& ids, const tokenizer
 }
 
 Json request_of(const PatchingOptions& options, const PatchJob& job) {
-  const runfile::HashCache hashes = runfile::HashCache::of_user();
-  Json model = Json::object(), patches = Json::array();
-  for (const fs::path& file : job.checkpoint.files) model[file.filename().string()] = hashes.sha256(file);
+  Json patches = Json::array();
   for (const Arm& arm : job.arms) patches.push_back(arm.text);
   std::vector<std::string> ignored = options.ignored_config_keys;
   std::ranges::sort(ignored);
@@ -115,7 +112,7 @@ Json request_of(const PatchingOptions& options, const PatchJob& job) {
   Json request = {{"format", runfile::patching_run_format},
                   {"version", runfile::patching_run_version},
                   {"family", job.checkpoint.config.family},
-                  {"model", model},
+                  {"model", runfile::HashCache::of_user().sha256_by_name(job.checkpoint.files)},
                   {"ignored_config_keys", ignored},
                   {"tokenizer", job.prompts.tokenizer_sha256},
                   {"clean", prompt_request(job.prompts.clean, tokenizer)},

@@ -24,7 +24,6 @@
 namespace gainlens::interventions {
 namespace {
 
-namespace fs = std::filesystem;
 using Readings = std::vector<runfile::GateArmReading>;  // [context]
 
 /// Everything that determines the numbers, read and checked before any work.
@@ -99,15 +98,12 @@ std::vector<std::string> names_of(const std::vector<GateArm>& arms) {
 }
 
 Json gate_arms_request(const GateArmsOptions& options, const GateArmsJob& job) {
-  const runfile::HashCache hashes = runfile::HashCache::of_user();
-  Json model = Json::object();
-  for (const fs::path& file : job.checkpoint.files) model[file.filename().string()] = hashes.sha256(file);
   std::vector<std::string> ignored = options.ignored_config_keys;
   std::ranges::sort(ignored);
   return {{"format", runfile::gate_arms_format},
           {"version", runfile::gate_arms_version},
           {"family", job.checkpoint.config.family},
-          {"model", model},
+          {"model", runfile::HashCache::of_user().sha256_by_name(job.checkpoint.files)},
           {"ignored_config_keys", ignored},
           {"tokenizer", job.test.source.tokenizer_sha256},
           {"text", job.test.source.text_sha256},

@@ -33,8 +33,6 @@
 namespace gainlens::interventions {
 namespace {
 
-namespace fs = std::filesystem;
-
 /// Everything that determines the numbers, read and checked before any work.
 struct Job {
   models::CheckpointSource checkpoint;
@@ -126,8 +124,7 @@ void tell_of_linear_layers(const InterveneOptions& options, const models::Decode
 
 Json request_of(const InterveneOptions& options, const Job& job) {
   const runfile::HashCache hashes = runfile::HashCache::of_user();
-  Json model = Json::object(), files = Json::object(), controls = Json::array();
-  for (const fs::path& file : job.checkpoint.files) model[file.filename().string()] = hashes.sha256(file);
+  Json files = Json::object(), controls = Json::array();
   for (const Arm& arm : job.arms) {
     for (const PlacedWrite& placed : arm.writes) {
       if (placed.write.mode == Mode::file) files[placed.write.file.string()] = hashes.sha256(placed.write.file);
@@ -141,7 +138,7 @@ Json request_of(const InterveneOptions& options, const Job& job) {
   Json request = {{"format", runfile::intervention_run_format},
                   {"version", runfile::intervention_run_version},
                   {"family", job.checkpoint.config.family},
-                  {"model", model},
+                  {"model", hashes.sha256_by_name(job.checkpoint.files)},
                   {"ignored_config_keys", ignored},
                   {"tokenizer", job.test.source.tokenizer_sha256},
                   {"text", job.test.source.text_sha256},

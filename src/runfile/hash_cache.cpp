@@ -121,6 +121,12 @@ std::string HashCache::sha256(const fs::path& file) const {
   return digest;
 }
 
+std::map<std::string, std::string> HashCache::sha256_by_name(const std::vector<fs::path>& files) const {
+  std::map<std::string, std::string> sums;
+  for (const fs::path& file : files) sums[file.filename().string()] = sha256(file);
+  return sums;
+}
+
 void HashCache::store(const std::string& path, Json entry) const {
   // Private folders, as the XDG specification wants them. The parents of the user's cache folder are not made.
   ::mkdir(folder_->parent_path().c_str(), 0700);

@@ -6,8 +6,10 @@
 #include <ctime>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace gainlens::runfile {
 
@@ -42,6 +44,8 @@ class HashCache {
 
   /// 64 hex digits. @throws InvalidArgument  the file cannot be read, or changes while it is read
   std::string sha256(const std::filesystem::path& file) const;
+  /// Those of the files of a checkpoint, by name without folder: what a request says of a model.
+  std::map<std::string, std::string> sha256_by_name(const std::vector<std::filesystem::path>& files) const;
 
   /// Most files whose checksums are kept. Those that were hashed first are dropped first.
   static constexpr std::size_t most_files = 1000;

@@ -118,14 +118,6 @@ void check_lengths(const std::vector<std::int64_t>& lengths, const SweepOptions&
   CHECK(options.samples >= 1, "--samples: {}; must be at least 1", options.samples);
 }
 
-/// The sha256 of every file that determines the model's numbers, by file name.
-std::map<std::string, std::string> fingerprint(const std::vector<std::filesystem::path>& files,
-                                               const runfile::HashCache& hashes) {
-  std::map<std::string, std::string> sums;
-  for (const auto& file : files) sums[file.filename().string()] = hashes.sha256(file);
-  return sums;
-}
-
 /// A number roughly proportional to the time that a chunk takes: products with the weights, and attention.
 double cost_of(std::int64_t length, const models::DecoderConfig& config) {
   const auto tokens = static_cast<double>(length);
@@ -388,7 +380,7 @@ runfile::FilledRun lead(const SweepOptions& options, const Job& job, const runfi
     others =
         std::make_unique<runfile::LeadingRank>(options.out, options.group, runfile::start_patience, notice(options));
   }
-  const runfile::Request request = make_request(options, job, fingerprint(job.files, runfile::HashCache::of_user()));
+  const runfile::Request request = make_request(options, job, runfile::HashCache::of_user().sha256_by_name(job.files));
   auto run = runfile::RunFolder::open_or_resume(options.out, request, options.log);
   return runfile::fill_run(run, others.get(), measuring);
 }
@@ -399,7 +391,7 @@ std::int64_t follow(const SweepOptions& options, const Job& job, const runfile::
   runfile::FollowingRank self(options.out, options.group, runfile::start_patience, notice(options));
   self.wait_for_share();
   const auto hashes = runfile::HashCache::of_user();  // rank 0 of the same machine has filled it
-  return runfile::fill_share(self, make_request(options, job, fingerprint(job.files, hashes)), measuring);
+  return runfile::fill_share(self, make_request(options, job, hashes.sha256_by_name(job.files)), measuring);
 }
 
 /// The work of this process. The model is in memory no longer than this.

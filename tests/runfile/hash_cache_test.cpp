@@ -64,6 +64,7 @@ class HashCacheTest : public ::testing::Test {
 TEST_F(HashCacheTest, HashesAFileOnceWhileItIsTheSame) {
   remember_forged();
   EXPECT_EQ(cache().sha256(place_.path() / "." / "weights"), forged);
+  EXPECT_EQ(cache().sha256_by_name({file_}), (std::map<std::string, std::string>{{"weights", forged}}));
 }
 
 TEST_F(HashCacheTest, AChangedFileIsHashedAgain) {
