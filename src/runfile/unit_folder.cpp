@@ -4,7 +4,6 @@
 #include "core/check.h"
 #include "runfile/run_folder.h"
 
-#include <ranges>
 #include <system_error>
 #include <utility>
 
@@ -43,9 +42,9 @@ void Scaffold::note_missing(const fs::path& folder) {
 
 Scaffold::~Scaffold() {
   std::error_code ignored;
-  for (const fs::path& path : std::views::reverse(paths_)) {
-    fs::remove(path, ignored);
-    if (fs::exists(path, ignored)) return;  // a folder that somebody else uses, or a unit whose writing failed late
+  for (auto path = paths_.rbegin(); path != paths_.rend(); ++path) {
+    fs::remove(*path, ignored);
+    if (fs::exists(*path, ignored)) return;  // a folder that somebody else uses, or a unit whose writing failed late
   }
 }
 
