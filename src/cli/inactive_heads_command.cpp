@@ -3,6 +3,7 @@
 #include "analyses/inactive_heads.h"
 #include "cli/given_run.h"
 #include "cli/ignored_keys.h"
+#include "cli/intervention_runs.h"
 #include "cli/text_options.h"
 #include "core/check.h"
 #include "core/console.h"
@@ -21,6 +22,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 
 namespace gainlens::cli {
@@ -33,6 +35,7 @@ struct InactiveHeadsArguments {
   std::string run;
   std::string lengths;
   std::int64_t samples = 16;
+  std::optional<std::int64_t> targets;
   std::int64_t draws = 5;
   std::string dtype = "float32";
   bool stream_weights = false;
@@ -114,6 +117,7 @@ interventions::InterveneOptions options_of(const InactiveHeadsArguments& argumen
   options.length = parse_count(arguments.lengths, "--lengths");
   CHECK(arguments.samples >= 1, "--samples: {}; must be at least 1", arguments.samples);
   options.samples = arguments.samples;
+  options.targets = chosen_targets(arguments.targets);
   options.given = plan.together();
   options.every.heads = true;
   options.dtype = models::parse_dtype(arguments.dtype, "--dtype");
@@ -172,9 +176,7 @@ void find_inactive_heads(const InactiveHeadsArguments& arguments, const GlobalOp
     print_result("{}\n", json_text(to_json(result)));
     return;
   }
-  print_result("{}", reports::print_inactive_heads(
-                         result, fmt::format("{} of {}", counted(result.documents, "document"),
-                                             counted(parse_count(arguments.lengths, "--lengths"), "token"))));
+  print_result("{}", reports::print_inactive_heads(result, measured_tokens(run, arguments.out)));
 }
 
 }  // namespace
@@ -197,6 +199,7 @@ void add_inactive_heads(CLI::App& app, const GlobalOptions& global, Action& acti
   command->add_option("--lengths", arguments->lengths, "Tokens of a document, BOS included: one number; 1k is 1024")
       ->required();
   command->add_option("--samples", arguments->samples, "Number of documents")->capture_default_str();
+  add_targets_option(*command, arguments->targets);
   command->add_option("--draws", arguments->draws, "Number of random orders of heads")->capture_default_str();
   add_dtype_option(*command, arguments->dtype);
   command->add_flag("--stream-weights", arguments->stream_weights,

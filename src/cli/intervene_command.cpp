@@ -5,6 +5,7 @@
 #include "analyses/patching_effects.h"
 #include "cli/given_run.h"
 #include "cli/ignored_keys.h"
+#include "cli/intervention_runs.h"
 #include "cli/name_list.h"
 #include "cli/text_options.h"
 #include "core/atomic_file.h"
@@ -37,6 +38,7 @@ struct InterveneArguments {
   std::string calibration;
   std::string lengths;
   std::optional<std::int64_t> samples;
+  std::optional<std::int64_t> targets;
   std::string answer, foil;
   std::vector<std::string> set;
   std::string interventions;
@@ -89,6 +91,7 @@ interventions::InterveneOptions options_of(const InterveneArguments& arguments, 
   options.length = lengths.front();
   options.samples = arguments.samples.value_or(5);
   CHECK(options.samples >= 1, "--samples: {}; must be at least 1", options.samples);
+  options.targets = chosen_targets(arguments.targets);
   options.answer = arguments.answer;
   options.foil = arguments.foil;
   options.given = given_ones(arguments);
@@ -103,10 +106,13 @@ interventions::InterveneOptions options_of(const InterveneArguments& arguments, 
 }
 
 interventions::PatchingOptions patching_options(const InterveneArguments& arguments, const GlobalOptions& global) {
-  const std::pair<bool, const char*> of_texts[] = {
-      {!arguments.text.text.empty(), "--text"},          {!arguments.text.tokens.empty(), "--tokens"},
-      {!arguments.calibration.empty(), "--calibration"}, {!arguments.lengths.empty(), "--lengths"},
-      {arguments.samples.has_value(), "--samples"},      {every_unit(arguments).any(), "--each-head and its like"}};
+  const std::pair<bool, const char*> of_texts[] = {{!arguments.text.text.empty(), "--text"},
+                                                   {!arguments.text.tokens.empty(), "--tokens"},
+                                                   {!arguments.calibration.empty(), "--calibration"},
+                                                   {!arguments.lengths.empty(), "--lengths"},
+                                                   {arguments.samples.has_value(), "--samples"},
+                                                   {arguments.targets.has_value(), "--targets"},
+                                                   {every_unit(arguments).any(), "--each-head and its like"}};
   for (const auto& [given, option] : of_texts)
     CHECK(!given, "{}: is for interventions on a text, and --clean and --corrupt are two prompts; leave it out",
           option);
@@ -186,13 +192,13 @@ void intervene(const InterveneArguments& arguments, const GlobalOptions& global)
   if (global.json) {
     OrderedJson json = to_json(effects);
     json["length"] = length;
+    if (arguments.targets) json["targets"] = *arguments.targets;
     json["bos_policy"] = bos;
     print_result("{}\n", json_text(json));
     return;
   }
   print_result("{}",
-               reports::print_interventions(effects, fmt::format("{} of {}; {}", counted(effects.documents, "document"),
-                                                                 counted(length, "token"), bos)));
+               reports::print_interventions(effects, fmt::format("{}; {}", measured_tokens(run, arguments.out), bos)));
 }
 
 }  // namespace
@@ -227,6 +233,7 @@ void add_intervene(CLI::App& app, const GlobalOptions& global, Action& action) {
                       "as the test has. It may share no text with them");
   command->add_option("--lengths", arguments->lengths, "Tokens of a document, BOS included: one number; 1k is 1024");
   command->add_option("--samples", arguments->samples, "Number of documents (default: 5)");
+  add_targets_option(*command, arguments->targets);
   command->add_option("--answer", arguments->answer,
                       "A token, as a text that is one token (' Paris') or as an id: the table shows how its logit less "
                       "that of --foil changes at the last position of each document");

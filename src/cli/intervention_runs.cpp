@@ -3,7 +3,6 @@
 #include "core/check.h"
 #include "core/counted.h"
 #include "reports/interventions/interventions_report.h"
-#include "runfile/intervention_run.h"
 #include "runfile/patching_run.h"
 
 namespace gainlens::cli {
@@ -20,6 +19,19 @@ void refuse_run_of_intervene(const fs::path& path, std::string_view command) {
         command, printable(path.string()), printable(path.string()));
 }
 
+std::string measured_tokens(const runfile::InterventionRun& run, const fs::path& path) {
+  const auto number = [&](const char* name) {
+    const auto found = run.request.find(name);
+    CHECK(found != run.request.end() && found->is_number_integer(),
+          "{}: its request has no {}; delete intervene.json and repeat the command", printable(path.string()), name);
+    return found->get<std::int64_t>();
+  };
+  const std::string all =
+      fmt::format("{} of {}", counted(run.documents(), "document"), counted(number("length"), "token"));
+  if (!run.request.contains("targets")) return all;
+  return fmt::format("the last {} of {}", counted(number("targets"), "token"), all);
+}
+
 reports::WrittenReport report_run_of_intervene(const fs::path& path, const fs::path& out,
                                                const reports::Writing& writing) {
   if (runfile::is_patching_run(path)) {
@@ -28,12 +40,7 @@ reports::WrittenReport report_run_of_intervene(const fs::path& path, const fs::p
   }
   const runfile::InterventionRun run = runfile::read_intervention_run(path);
   const analyses::InterventionEffects effects = analyses::intervention_effects(run);
-  const auto length = run.request.find("length");
-  CHECK(length != run.request.end() && length->is_number_integer(),
-        "{}: its request has no length; delete intervene.json and repeat the command", printable(path.string()));
-  const std::string of =
-      fmt::format("{} of {}", counted(effects.documents, "document"), counted(length->get<std::int64_t>(), "token"));
-  return reports::write_interventions_report({&effects, of}, out, writing);
+  return reports::write_interventions_report({&effects, measured_tokens(run, path)}, out, writing);
 }
 
 }  // namespace gainlens::cli

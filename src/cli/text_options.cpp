@@ -47,4 +47,15 @@ void add_text_options(CLI::App& command, TextOptions& options) {
       ->capture_default_str();
 }
 
+void add_targets_option(CLI::App& command, std::optional<std::int64_t>& targets) {
+  command.add_option("--targets", targets,
+                     "The loss is that of so many last tokens of each document (default: all but the first). The "
+                     "output head, which is large where the vocabulary is, runs over no others");
+}
+
+std::int64_t chosen_targets(std::optional<std::int64_t> targets) {
+  CHECK(!targets || *targets >= 1, "--targets: {}; must be at least 1", *targets);
+  return targets.value_or(0);
+}
+
 }  // namespace gainlens::cli

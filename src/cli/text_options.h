@@ -4,6 +4,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 namespace gainlens::cli {
@@ -25,5 +27,11 @@ struct TextOptions {
 void add_model_option(CLI::App& command, std::string& model, const std::string& also = "");
 void add_text_options(CLI::App& command, TextOptions& options);
 void add_dtype_option(CLI::App& command, std::string& dtype);
+
+/// --targets of commands whose losses may be those of the last tokens alone.
+void add_targets_option(CLI::App& command, std::optional<std::int64_t>& targets);
+/// @returns  0: all tokens but the first
+/// @throws InvalidArgument  below 1
+std::int64_t chosen_targets(std::optional<std::int64_t> targets);
 
 }  // namespace gainlens::cli

@@ -26,11 +26,11 @@ class DocumentPasses {
   /// @param tokens   at least 2
   /// @param starts   Arm::start() of the arms that will be run
   /// @param options  without a stop and without an operation
-  /// @param question of the last position; if it alone is read, all losses are 0
+  /// @param question  which losses are read; if none is, nll is 0 everywhere
   DocumentPasses(models::Decoder& model, std::vector<std::int32_t> tokens, const std::set<std::int64_t>& starts,
                  const hooks::ForwardOptions& options, Question question = {});
 
-  /// Mean negative log likelihood of the tokens 1, 2, .. of the document, in nats.
+  /// Mean negative log likelihood of the tokens that Question::targets asks for, in nats.
   double native_nll() const { return native_nll_; }
   /// The answer of the model as it is, if something is asked.
   std::optional<double> native_answer() const { return native_answer_; }

@@ -12,14 +12,16 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 namespace gainlens::interventions {
 namespace {
 
-/// Mean negative log likelihood of the tokens 1, 2, .. of a document, with a gradient.
-at::Tensor mean_loss_of(models::Decoder& model, const at::Tensor& stream, const at::Tensor& ids) {
-  const std::int64_t scored = ids.size(1) - 1;
-  const at::Tensor rows = stream[0].slice(0, 0, scored), targets = ids[0].slice(0, 1);
+/// Mean negative log likelihood of the last tokens of a document, with a gradient.
+at::Tensor mean_loss_of(models::Decoder& model, const at::Tensor& stream, const at::Tensor& ids,
+                        std::optional<std::int64_t> asked) {
+  const std::int64_t scored = ids.size(1) - 1, first = scored - asked.value_or(scored);
+  const at::Tensor rows = stream[0].slice(0, first, scored), targets = ids[0].slice(0, first + 1);
   if (!model.config().head_bias) return model.mean_loss(rows, targets);
   const at::Tensor log_p = model.unembed(rows).log_softmax(-1);
   return -log_p.gather(-1, targets.unsqueeze(1)).mean();
@@ -56,7 +58,7 @@ GradientPass::GradientPass(models::Decoder& model, const std::vector<std::int32_
     const at::Tensor logits = model.unembed(stream[0].slice(0, input.ids.size(1) - 1))[0];
     value = logits[question.pair->answer] - logits[question.pair->foil];
   } else {
-    value = mean_loss_of(model, stream, input.ids);
+    value = mean_loss_of(model, stream, input.ids, question.targets);
   }
   value_ = value.item<double>();
   if (!std::isfinite(value_)) throw_run_failed("output head: the logits are NaN or infinite");

@@ -179,7 +179,7 @@ class Patching {
     load.ignored_keys = options_.ignored_config_keys;
     model_ = models::load_own_decoder(job_.checkpoint.path, load);
     const at::Tensor clean = last_logits(job_.prompts.clean);
-    question_ = {.pair = job_.pair, .reference = {}, .last_alone = true};
+    question_ = {.pair = job_.pair, .reference = {}, .targets = 0};
     if (!job_.pair) question_.reference = log_probabilities(clean);
   }
 
@@ -263,7 +263,7 @@ std::vector<Attribution> approximate_patching(const PatchingOptions& options, st
   const auto model = models::load_own_decoder(job.checkpoint.path, load);
   hooks::ForwardOptions forward;
   forward.allow_extrapolation = options.allow_extrapolation;
-  const Question question{.pair = job.pair, .reference = {}, .last_alone = true};
+  const Question question{.pair = job.pair, .reference = {}, .targets = 0};
   std::vector<Attribution> all;
   for (const PatchDirection direction : runfile::patch_directions) {
     const bool into_corrupt = direction == PatchDirection::denoising;

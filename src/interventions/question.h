@@ -13,13 +13,15 @@ struct AnswerPair {
   std::int64_t foil = 0;
 };
 
-/// What is asked of the output besides the losses: at most one number, of the last position.
+/// What is asked of the output: the losses of which tokens, and at most one number of the last position.
 struct Question {
   std::optional<AnswerPair> pair;  ///< asks for logit(answer) - logit(foil)
   /// Asks for the Kullback-Leibler divergence from this distribution in nats, sum p (log p - log q): its log p, float64
   /// [vocabulary]. Undefined: not asked for.
   at::Tensor reference;
-  bool last_alone = false;  ///< the last position alone is read: no losses
+  /// The losses of so many last tokens are read, and the logits that predict them or follow the last one; the output
+  /// head runs over no other position. 0: the last position alone, no losses. Absent: all tokens but the first.
+  std::optional<std::int64_t> targets = {};
 
   bool any() const { return pair || reference.defined(); }
 };

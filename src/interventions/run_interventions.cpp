@@ -98,6 +98,10 @@ Job read_job(const InterveneOptions& options) {
         "--lengths: {} exceeds the model's {} positions; use shorter contexts, or --allow-extrapolation to go beyond "
         "them",
         options.length, config.max_positions);
+  CHECK(options.targets >= 0 && options.targets < options.length,
+        "--targets: {}; must be from 1 to {}, since documents have {}", options.targets, options.length - 1,
+        counted(options.length, "token"));
+  if (options.targets > 0) job.question.targets = options.targets;
   add_arms(options, job);
   job.test = read_documents(options.source, job.checkpoint, options.length, options.samples);
   CHECK(job.test.source.text_sha256 != options.other_text,
@@ -153,6 +157,7 @@ Json request_of(const InterveneOptions& options, const Job& job) {
                   {"interventions", asked},
                   {"controls", controls},
                   {"files", files}};
+  if (job.question.targets) request["targets"] = *job.question.targets;
   if (job.question.pair) request["answer"] = answer_request(*job.question.pair, job.test.source.tokenizer.get());
   return request;
 }

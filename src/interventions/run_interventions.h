@@ -22,6 +22,7 @@ struct InterveneOptions {
   std::filesystem::path calibration;  ///< a text, or token ids where the source is ids; empty: none
   std::int64_t length = 0;            ///< tokens of a document, BOS included
   std::int64_t samples = 1;           ///< documents, and as many of calibration
+  std::int64_t targets = 0;           ///< last tokens of a document whose losses count; 0: all but the first
   std::string answer, foil;  ///< tokens whose logits are compared at the last position (token_of()); empty: none
   std::string other_text;    ///< sha256 of a text that the test's may not be; empty: any
   std::vector<Intervention> given;

@@ -24,7 +24,8 @@ at::Tensor losses_of(const at::Tensor& logits, const at::Tensor& targets) {
 
 class Reader {
  public:
-  Reader(hooks::HookedModel& model, std::span<const std::int32_t> tokens) : model_(model), length_(std::ssize(tokens)) {
+  Reader(hooks::HookedModel& model, std::span<const std::int32_t> tokens, std::int64_t first_read)
+      : model_(model), length_(std::ssize(tokens)), first_read_(first_read) {
     targets_ = at::from_blob(const_cast<std::int32_t*>(tokens.data()), {length_}, at::kInt).to(at::kLong).slice(0, 1);
   }
 
@@ -43,7 +44,7 @@ class Reader {
     for (std::int64_t i = from; i < end; ++i) {
       const double found = loss[i - from];
       if (!std::isfinite(found)) throw_run_failed("output head: the logits at position {} are NaN or infinite", i);
-      reading.losses[static_cast<std::size_t>(i)] = found;
+      reading.losses[static_cast<std::size_t>(i - first_read_)] = found;
     }
   }
 
@@ -56,7 +57,7 @@ class Reader {
 
  private:
   hooks::HookedModel& model_;
-  std::int64_t length_;
+  std::int64_t length_, first_read_;
   at::Tensor targets_;  // [position - 1]
 };
 
@@ -67,13 +68,13 @@ std::vector<StreamReading> read_streams(hooks::HookedModel& model, const at::Ten
                                         const Question& question) {
   const std::int64_t length = std::ssize(tokens);
   ASSERT(length >= 2 && base.size(1) == length, "a stream of {} positions for {} tokens", base.size(1), length);
-  Reader reader(model, tokens);
+  const std::int64_t targets = question.targets.value_or(length - 1), first_read = length - 1 - targets;
+  ASSERT(targets >= 0 && first_read >= 0, "{} targets among {} tokens", targets, length);
+  Reader reader(model, tokens, first_read);
   std::vector<StreamReading> readings(streams.size() + 1);
-  if (!question.last_alone) {
-    for (StreamReading& reading : readings) reading.losses.resize(static_cast<std::size_t>(length - 1));
-  }
+  for (StreamReading& reading : readings) reading.losses.resize(static_cast<std::size_t>(targets));
   std::int64_t block = 1;  // the first logits show the size of the vocabulary
-  for (std::int64_t begin = question.last_alone ? length - 1 : 0; begin < length;) {
+  for (std::int64_t begin = first_read; begin < length;) {
     const std::int64_t end = std::min(begin + block, length);
     const at::Tensor base_logits = reader.logits(base, begin, end);
     reader.store(base_logits, begin, 0, readings.front());
@@ -84,7 +85,8 @@ std::vector<StreamReading> read_streams(hooks::HookedModel& model, const at::Ten
       const std::int64_t first = streams[i].first_position;
       StreamReading& reading = readings[i + 1];
       for (std::int64_t t = begin; t < std::min({end, first, length - 1}); ++t)
-        reading.losses[static_cast<std::size_t>(t)] = readings.front().losses[static_cast<std::size_t>(t)];
+        reading.losses[static_cast<std::size_t>(t - first_read)] =
+            readings.front().losses[static_cast<std::size_t>(t - first_read)];
       if (first >= end) continue;
       const at::Tensor logits = reader.logits(streams[i].normalized, begin, end);
       reader.store(logits, begin, first, reading);

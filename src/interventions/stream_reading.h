@@ -14,8 +14,8 @@ namespace gainlens::interventions {
 
 /// What a stream means for the output.
 struct StreamReading {
-  std::vector<double> losses;         ///< [position - 1] negative log likelihood of the next token, in nats
-  double largest_change = 0;          ///< of a logit, against the base, over all positions
+  std::vector<double> losses;         ///< [target] negative log likelihood of the tokens that are asked for, in nats
+  double largest_change = 0;          ///< of a logit, against the base, over the positions that are read
   double largest_logit = 0;           ///< magnitude, of the base alone
   std::optional<double> answer = {};  ///< to the question, if there is one
 };
@@ -30,7 +30,7 @@ struct ChangedStream {
 /// tensor is in memory, and once over the base for all streams.
 /// @param base    the stream that the others are compared with, [1, position, width]
 /// @param tokens  of the document, at least 2
-/// @param question  may limit the reading to the last position
+/// @param question  may limit the reading to the last positions; its targets are fewer than the tokens
 /// @returns  the reading of the base, then one for each stream. Before its first position a stream has the losses of
 ///     the base
 /// @throws RunFailed  NaN or infinite logits (names the first position)

@@ -93,6 +93,20 @@ TEST_F(Intervene, TheNativeLossIsThatOfEvaluate) {
   EXPECT_NEAR(json.at("native").at("nll").get<double>(), Json::parse(evaluated.out).at("loss").get<double>(), 1e-6);
 }
 
+TEST_F(Intervene, TakesTheLossOfTheLastTokens) {
+  const Json all = json_of({"--set", head_1}), last = json_of({"--set", head_1, "--targets", "1"});
+  EXPECT_EQ(json_of({"--set", head_1, "--targets", "31"}).at("arms"), all.at("arms"));
+  EXPECT_EQ(last.at("targets"), 1);
+  EXPECT_NE(last.at("native"), all.at("native"));
+  // What stands before the prediction of the one target, and reaches no later position, changes nothing that is read.
+  refused({"--set", "blocks.2.hook_mlp_out[position=29]=zero", "--targets", "1"}, "and no logit");
+  const Json estimated = json_of({"--set", head_1, "--targets", "1", "--approximate"});
+  EXPECT_NEAR(estimated.at("native").get<double>(), last.at("native").at("nll").get<double>(), 1e-6);
+  EXPECT_THAT(call({"--set", head_1, "--targets", "9"}).out, HasSubstr("the last 9 tokens of 4 documents of 32"));
+  refused({"--set", head_1, "--targets", "32"}, "--targets: 32; must be from 1 to 31");
+  refused({"--set", head_1, "--targets", "0"}, "--targets: 0; must be at least 1");
+}
+
 TEST_F(Intervene, ComparesTheLogitsOfTwoTokens) {
   const Json json =
       json_of({"--set", head_1, "--set", "blocks.2.hook_mlp_out[position=31]=zero", "--answer", "11", "--foil", "30"});

@@ -177,7 +177,7 @@ TEST(PassesWithAQuestion, AnswerItFromTheLastLogits) {
   const at::Tensor native = run_plain(model, ids, {}).logits[length - 1],
                    changed = run_plain(model, ids, change).logits[length - 1];
   for (const bool alone : {false, true}) {
-    DocumentPasses passes(model, ids, {1}, {}, {.pair = AnswerPair{3, 8}, .reference = {}, .last_alone = alone});
+    DocumentPasses passes(model, ids, {1}, {}, {.pair = AnswerPair{3, 8}, .reference = {}, .targets = alone ? std::optional<std::int64_t>(0) : std::nullopt});
     EXPECT_NEAR(*passes.native_answer(), (native[3] - native[8]).item<double>(), 2e-6);
     const InterventionEffect found = passes.run({&arm}, {}, {})[0];
     EXPECT_NEAR(*found.answer, (changed[3] - changed[8]).item<double>(), 2e-6);
@@ -185,7 +185,7 @@ TEST(PassesWithAQuestion, AnswerItFromTheLastLogits) {
     EXPECT_NEAR(alone ? found.largest_logit_change : 0, alone ? (changed - native).abs().max().item<double>() : 0,
                 4e-6);
   }
-  DocumentPasses passes(model, ids, {1}, {}, {.pair = {}, .reference = log_probabilities(native), .last_alone = true});
+  DocumentPasses passes(model, ids, {1}, {}, {.pair = {}, .reference = log_probabilities(native), .targets = 0});
   EXPECT_NEAR(*passes.native_answer(), 0, 1e-9);
   const at::Tensor p = native.to(at::kDouble).softmax(-1), q = changed.to(at::kDouble).softmax(-1);
   EXPECT_NEAR(*passes.run({&arm}, {}, {})[0].answer, (p * (p / q).log()).sum().item<double>(), 1e-6);

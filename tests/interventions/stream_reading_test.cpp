@@ -43,6 +43,24 @@ TEST(StreamReading, HasTheLossOfEachNextToken) {
   EXPECT_EQ(readings[1].largest_change, 5);
 }
 
+/// The loss of the last tokens alone, and the changes that stand where they are predicted or behind them.
+TEST(StreamReading, ReadsTheLastTargetsAlone) {
+  Identity model;
+  at::Tensor base = at::zeros({1, 4, 3}, at::kDouble), changed = base.clone();
+  changed[0][0][0] = 100;  // predicts token 1, which is not asked for
+  changed[0][1][2] = std::log(2.0);
+  changed[0][3][0] = -5;
+  const auto readings = read_streams(model, base, {{changed, 0}}, tokens, {.pair = {}, .reference = {}, .targets = 2});
+  ASSERT_EQ(readings[1].losses.size(), 2u);
+  EXPECT_NEAR(readings[1].losses[0], std::log(2.0), 1e-15);
+  EXPECT_NEAR(readings[1].losses[1], std::log(3.0), 1e-15);
+  EXPECT_EQ(readings[1].largest_change, 5);
+  EXPECT_TRUE(read_streams(model, base, {}, tokens, {.pair = {}, .reference = {}, .targets = 0})[0].losses.empty());
+  // A stream that changes behind the first target has the base's losses before.
+  const auto late = read_streams(model, base, {{changed, 2}}, tokens, {.pair = {}, .reference = {}, .targets = 2});
+  EXPECT_EQ(late[1].losses[0], late[0].losses[0]);
+}
+
 TEST(StreamReading, RefusesLogitsThatAreNotFinite) {
   Identity model;
   at::Tensor base = at::zeros({1, 4, 3});
