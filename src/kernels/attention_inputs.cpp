@@ -55,6 +55,8 @@ void check_options(const char* where, const AttentionOptions& options, double pr
   check_estimator(where, options.estimator);
   CHECK(options.returned.first_masses >= 0 && options.returned.first_masses <= first_keys,
         "{}: first_masses {}; must be between 0 and {}", where, options.returned.first_masses, first_keys);
+  CHECK(options.returned.top_keys >= 0 && options.returned.top_keys <= most_top_keys,
+        "{}: top_keys {}; must be between 0 and {}", where, options.returned.top_keys, most_top_keys);
   const double least = options.returned.least_key_mean;
   CHECK(least >= smallest_key_mean && least <= 1, "{}: least_key_mean {}; must be between {} and 1", where, least,
         smallest_key_mean);
@@ -290,6 +292,10 @@ QueryStatistics allocate_statistics(const AttentionOptions& options, const Atten
   if (returned.key_means != KeyMeans::none) {
     statistics.key_mean = filled({shape.heads, shape.length, key_windows});
     statistics.key_queries = at::zeros({shape.heads, shape.length}, query.options().dtype(at::kLong));
+  }
+  if (returned.top_keys > 0) {
+    statistics.top_key = at::full({shape.heads, shape.length, returned.top_keys}, -1, query.options().dtype(at::kLong));
+    statistics.top_weight = filled({shape.heads, shape.length, returned.top_keys});
   }
   statistics.value_variance = filled({shape.kv_heads, shape.value_dim});
   if (returned.per_dimension) {

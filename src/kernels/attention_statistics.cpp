@@ -7,6 +7,7 @@
 #include "kernels/attention_sequences.h"
 #include "kernels/composed/attention_composed.h"
 #include "kernels/composed/composed_key_means.h"
+#include "kernels/composed/composed_top_keys.h"
 #include "kernels/cuda/attention_fused.h"
 #include "kernels/streaming/attention_streaming.h"
 #include "kernels/streaming/attention_workspace.h"
@@ -46,10 +47,10 @@ QueryStatistics attention_statistics(AttentionPlan& plan, const at::Tensor& quer
   switch (chosen_backend(plan.options().backend, query.device(), plan.options().estimator)) {
     case AttentionBackend::composed:
       check_magnitudes(where, query.scalar_type() == at::kDouble ? at::kDouble : at::kFloat, whole, query, key, value);
-      return over_sequences(plan.options(), query, key, value, with_key_means(attention_composed));
+      return over_sequences(plan.options(), query, key, value, with_top_keys(with_key_means(attention_composed)));
     case AttentionBackend::fused_cuda:
       check_magnitudes(where, at::kFloat, whole, query, key, value);
-      return over_sequences(plan.options(), query, key, value, with_key_means(attention_fused_cuda));
+      return over_sequences(plan.options(), query, key, value, with_top_keys(with_key_means(attention_fused_cuda)));
     default:  // checks magnitudes while it packs, which saves a pass over the inputs
       return over_sequences(plan.options(), query, key, value,
                             [&plan](const AttentionOptions& options, const AttentionShape& shape, const at::Tensor& q,

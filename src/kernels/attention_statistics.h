@@ -16,6 +16,9 @@ namespace gainlens::kernels {
 /// How many of the first keys have their mass reported (`first_mass`, `column_mean`).
 inline constexpr std::int64_t first_keys = 8;
 
+/// Most keys of a query that `top_key` and `top_weight` hold.
+inline constexpr std::int64_t most_top_keys = 64;
+
 /// Which implementation computes. All give the same fields. They differ in speed, in rounding and in the devices they
 /// run on.
 enum class AttentionBackend {
@@ -55,6 +58,7 @@ struct ReturnedFields {
   std::int64_t first_masses = first_keys;  ///< keys in `first_mass` and `column_mean`, 0..first_keys; 0: neither
   KeyMeans key_means = KeyMeans::none;     ///< of `key_mean` and `key_queries`
   double least_key_mean = 0.1;             ///< with KeyMeans::above; between 1e-4 and 1
+  std::int64_t top_keys = 0;               ///< keys in `top_key` and `top_weight`, 0..most_top_keys; 0: neither
 
   bool operator==(const ReturnedFields&) const = default;
 };
@@ -139,6 +143,10 @@ struct QueryStatistics {
   /// are shares of all attention. NaN: no query sees the key, or its column mean is not wanted. With `sequences`,
   /// positions and windows are those of the key's own sequence.
   at::Tensor key_mean;
+  /// [head, query, top_keys] int64: the keys with the largest scores, the largest first; of equal scores (in the type
+  /// of the computation) the earlier key. -1 where the query sees fewer keys. Counted from the start of their sequence.
+  at::Tensor top_key;
+  at::Tensor top_weight;   ///< [head, query, top_keys] p of these keys (over keys and sink); NaN where there is no key
   at::Tensor key_queries;  ///< [head, key] int64: the queries that see the key; undefined without `key_mean`
   /// [kv_head, value_dim] population variance of the values over all keys; [sequence, kv_head, value_dim] if
   /// `sequences` are given.

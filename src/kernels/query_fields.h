@@ -53,7 +53,7 @@ struct StatisticsTensor {
   bool by_position;  ///< [head, query or key, ...]; else [head, ...]
 };
 
-inline constexpr std::array<StatisticsTensor, 9> other_tensors{{
+inline constexpr std::array<StatisticsTensor, 11> other_tensors{{
     {&QueryStatistics::output, true},
     {&QueryStatistics::first_mass, true},
     {&QueryStatistics::sink_logit_mass, true},
@@ -62,6 +62,8 @@ inline constexpr std::array<StatisticsTensor, 9> other_tensors{{
     {&QueryStatistics::observation_precision_by_dimension, true},
     {&QueryStatistics::key_mean, true},
     {&QueryStatistics::key_queries, true},
+    {&QueryStatistics::top_key, true},
+    {&QueryStatistics::top_weight, true},
     {&QueryStatistics::column_mean, false},
 }};
 

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <span>
@@ -233,7 +234,7 @@ void fill_without_first(const Inputs& in, std::span<const double> lambda, const 
 
 /// Stores the results of one query that are not means over dimensions: output, masses, fields by dimension.
 void store_query(const Inputs& in, std::int64_t head, std::int64_t query, std::int64_t first_visible, const Moments& m,
-                 const Weights& weights, QueryStatistics& out) {
+                 std::span<const double> scores, const Weights& weights, QueryStatistics& out) {
   const std::int64_t row = head * in.shape.length + query;
   double keys_share = 1;  // 1 - p_s, not computed as that difference: if p_s is near 1 it would have no digits
   if (in.options.sink_logit.defined()) {
@@ -248,6 +249,18 @@ void store_query(const Inputs& in, std::int64_t head, std::int64_t query, std::i
     const bool seen = index >= 0 && index < static_cast<std::int64_t>(weights.p.size());
     out.first_mass.mutable_data_ptr<double>()[row * masses + key] =
         seen ? keys_share * weights.p[static_cast<std::size_t>(index)] : 0;
+  }
+  if (out.top_key.defined()) {
+    std::vector<std::size_t> order(scores.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, std::greater{}, [&](std::size_t i) { return scores[i]; });
+    const std::int64_t kept = out.top_key.size(2);
+    for (std::size_t rank = 0; rank < std::min(order.size(), static_cast<std::size_t>(kept)); ++rank) {
+      if (scores[order[rank]] == -infinity) break;
+      const std::size_t at = static_cast<std::size_t>(row * kept) + rank;
+      out.top_key.mutable_data_ptr<std::int64_t>()[at] = first_visible + static_cast<std::int64_t>(order[rank]);
+      out.top_weight.mutable_data_ptr<double>()[at] = keys_share * weights.p[order[rank]];
+    }
   }
   if (in.key_sums.defined()) {
     const auto begins = key_window_begins(in.shape.length);
@@ -278,7 +291,7 @@ void reference_query(const Inputs& in, std::int64_t head, std::int64_t query, Qu
   }
   const std::int64_t kv_head = head / in.shape.group;
   const Moments all = moments(in, kv_head, weights.p, scores, visible.begin);
-  store_query(in, head, query, visible.begin, all, weights, out);
+  store_query(in, head, query, visible.begin, all, scores, weights, out);
 
   QueryScalars scalars;
   scalars.entropy = weights.entropy;

@@ -148,7 +148,7 @@ void stream_heads(AttentionPlan::Workspace& workspace, const AttentionOptions& o
   workspace.workers.resize(static_cast<std::size_t>(task_workers()));
   std::vector<BlockStream<Real>> streams;
   for (WorkerBuffers& buffers : workspace.workers) {
-    BlockStream<Real>::reserve_buffers(buffers, shape, rows, tiles, key_means);
+    BlockStream<Real>::reserve_buffers(buffers, shape, rows, tiles, options.returned);
     streams.emplace_back(call, buffers);
   }
   std::vector<ColumnSums> columns(blocks.size() * static_cast<std::size_t>(shape.group));  // [block, head of the group]

@@ -18,6 +18,8 @@ struct WorkerBuffers {
   at::Tensor accumulators;  ///< [row, 2, width] float64: sum p u and sum p u^2 over the keys other than key 0
   at::Tensor first_scores;  ///< [row, first_keys]: scores of keys 0..7, -inf if hidden
   at::Tensor dimensions;    ///< [DimensionRow, width]: the rows of one query
+  at::Tensor top_scores;    ///< [row, top_keys]: the largest scores so far, for `top_weight`
+  at::Tensor top_keys;      ///< [row, top_keys] int64: their keys
   at::Tensor key_tile;      ///< [tile_keys]: sums over the queries of a block, for one head and tile
   /// Over the blocks of this worker, for `key_mean`. Of all keys: [head, part of the text, key] int64, in units of
   /// key_sum_unit. Of large keys: [head, key] float64, bounds of the sums from above.

@@ -98,11 +98,15 @@ BlockStream<Real>::BlockStream(const StreamingCall<Real>& call, WorkerBuffers& b
                .sink_logit_mass = query_rows<Real>(call.result.sink_logit_mass),
                .first_weight = query_rows<Real>(call.result.first_weight),
                .residual = query_rows<Real>(call.result.residual_by_dimension),
-               .precision = query_rows<Real>(call.result.observation_precision_by_dimension)},
+               .precision = query_rows<Real>(call.result.observation_precision_by_dimension),
+               .top_weight = query_rows<Real>(call.result.top_weight),
+               .top_key = query_rows<std::int64_t>(call.result.top_key)},
       queries_(rows_of<Real>(buffers.queries)),
       scores_(rows_of<Real>(buffers.scores)),
       first_scores_(rows_of<Real>(buffers.first_scores)),
       dimensions_(rows_of<Real>(buffers.dimensions)),
+      top_scores_(rows_of<Real>(buffers.top_scores)),
+      top_keys_(rows_of<std::int64_t>(buffers.top_keys)),
       accumulators_(rows_of<double>(buffers.accumulators)),
       key_bias_(rows_of<const Real>(call.key_bias)),
       distance_bias_(rows_of<const Real>(call.distance_bias)),
@@ -111,22 +115,28 @@ BlockStream<Real>::BlockStream(const StreamingCall<Real>& call, WorkerBuffers& b
       width_(panel_kernels_.padded(call.shape.value_dim)),
       summary_(summary_of(call.options.returned)),
       key_means_(call.options.returned.key_means),
+      top_count_(call.options.returned.top_keys),
       buffers_(buffers) {
   std::fill_n(dimensions_.row(prior_precision_row), width_, static_cast<Real>(call.options.prior_precision));
 }
 
 template <typename Real>
 void BlockStream<Real>::reserve_buffers(WorkerBuffers& buffers, const AttentionShape& shape, std::int64_t rows,
-                                        std::int64_t tiles, KeyMeans key_means) {
+                                        std::int64_t tiles, const ReturnedFields& returned) {
   const at::ScalarType type = c10::CppTypeToScalarType<Real>::value;
   const PanelKernels<Real>& panel = panel_kernels<Real>();
   const std::int64_t strip = panel.rows, whole = rounded_up(rows, strip);
   const std::int64_t width = panel.padded(shape.value_dim);
   reserve(buffers.queries, {whole, padded<Real>(shape.key_dim)}, type);
+  const KeyMeans key_means = returned.key_means;
   reserve(buffers.scores, {key_means == KeyMeans::all ? tiles * whole : whole, tile_keys}, type);
   reserve(buffers.accumulators, {whole, 2 * width}, at::kDouble);
   reserve(buffers.first_scores, {whole, first_keys}, type);
   reserve(buffers.dimensions, {dimension_rows, width}, type);
+  if (returned.top_keys > 0) {
+    reserve(buffers.top_scores, {whole, returned.top_keys}, type);
+    reserve(buffers.top_keys, {whole, returned.top_keys}, at::kLong);
+  }
   if (key_means == KeyMeans::none) return;
   reserve(buffers.key_tile, {tile_keys}, type);
   if (key_means == KeyMeans::all) {
@@ -271,6 +281,7 @@ void BlockStream<Real>::load_block(const QueryBlock& block) {
   // Rows that fill up the last strip: zero queries have zero scores, which are never turned into weights.
   std::fill_n(queries_.row(rows_), (whole - rows_) * stride, Real{0});
   std::fill_n(first_scores_.row(0), rows_ * first_keys, -std::numeric_limits<Real>::infinity());
+  for (std::int64_t row = 0; top_count_ > 0 && row < rows_; ++row) top_scores(row).clear();
 }
 
 /// Computes the scores of the tile into `scores`: scaled, capped and biased, not yet masked. Sets the ranges of the
@@ -323,6 +334,7 @@ void BlockStream<Real>::absorb(const QueryBlock& block, KeyRange keys) {
     if (strip.begin >= strip.end) continue;
     Real* scores = tile_.row(row);
     auto [begin, end] = visible_in_tile(block, row, keys);
+    if (top_count_ > 0) top_scores(row).add(scores, begin, end, keys.begin);
     if (keys.begin == 0) {
       Real* first = first_scores_.row(row);
       for (std::int64_t key = begin; key < std::min(end, first_keys); ++key) first[key] = scores[key];
@@ -410,6 +422,7 @@ void BlockStream<Real>::finish_row(const QueryBlock& block, std::int64_t row, Co
     call_.workspace.normaliser.template mutable_data_ptr<double>()[index] = mass.log_total - std::log(keys_share);
   }
   store_masses(head, query, first_scores, mass.log_total, keys_share, columns);
+  if (top_count_ > 0) store_top_keys(row, index, mass.log_total, keys_share);
   const auto store = [&](const Real* values, const Rows<Real>& rows_of_queries, Real factor) {
     Real* target = rows_of_queries.row(index);
     for (std::int64_t i = 0; i < shape.value_dim; ++i) target[i] = values[i] * factor;
@@ -418,6 +431,17 @@ void BlockStream<Real>::finish_row(const QueryBlock& block, std::int64_t row, Co
   if (!call_.options.returned.per_dimension) return;
   store(rows.residual, results_.residual, Real{1});
   store(rows.precision, results_.precision, Real{1});
+}
+
+/// @param index  of the query among those of all heads
+template <typename Real>
+void BlockStream<Real>::store_top_keys(std::int64_t row, std::int64_t index, double log_total, double keys_share) {
+  const TopScores<Real> top = top_scores(row);
+  for (std::int64_t rank = 0; rank < top_count_ && top.keys[rank] >= 0; ++rank) {
+    results_.top_key.row(index)[rank] = top.keys[rank];
+    results_.top_weight.row(index)[rank] =
+        static_cast<Real>(keys_share * std::exp(static_cast<double>(top.scores[rank]) - log_total));
+  }
 }
 
 template <typename Real>

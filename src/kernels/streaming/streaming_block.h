@@ -6,6 +6,7 @@
 #include "kernels/streaming/panel_products.h"
 #include "kernels/streaming/query_blocks.h"
 #include "kernels/streaming/row_kernels.h"
+#include "kernels/streaming/top_scores.h"
 
 #include <array>
 #include <vector>
@@ -43,7 +44,7 @@ class BlockStream {
 
   /// Buffers for blocks of up to `rows` rows and `tiles` tiles of keys.
   static void reserve_buffers(WorkerBuffers& buffers, const AttentionShape& shape, std::int64_t rows,
-                              std::int64_t tiles, KeyMeans key_means);
+                              std::int64_t tiles, const ReturnedFields& returned);
 
   /// Writes all results of the block's queries.
   /// @param columns  [head of the group]; the sums are added to them
@@ -66,7 +67,9 @@ class BlockStream {
   void for_parts(const QueryBlock& block, const Sum& sum) const;
   void store_masses(std::int64_t head, std::int64_t query, const Real* first_scores, double log_total,
                     double keys_share, ColumnSums& columns);
+  void store_top_keys(std::int64_t row, std::int64_t index, double log_total, double keys_share);
   const Real* prior_precision(std::int64_t head, std::int64_t query);
+  TopScores<Real> top_scores(std::int64_t row) const { return {top_scores_.row(row), top_keys_.row(row), top_count_}; }
 
   // Rows are [query][head of the group], so that the rows of a strip see nearly the same keys.
   std::int64_t head_of(const QueryBlock& block, std::int64_t row) const {
@@ -86,7 +89,8 @@ class BlockStream {
   };
   struct Results {
     std::array<Real*, query_fields.size()> scalars;  // null: the field is not wanted
-    Rows<Real> output, first_mass, sink_logit_mass, first_weight, residual, precision;
+    Rows<Real> output, first_mass, sink_logit_mass, first_weight, residual, precision, top_weight;
+    Rows<std::int64_t> top_key;
   };
   /// The rows [width] of `dimensions_`, for one query.
   enum DimensionRow {
@@ -104,7 +108,8 @@ class BlockStream {
   const Shared shared_;
   const Results results_;
   // Rows of the worker's buffers and of the biases.
-  const Rows<Real> queries_, scores_, first_scores_, dimensions_;
+  const Rows<Real> queries_, scores_, first_scores_, dimensions_, top_scores_;
+  const Rows<std::int64_t> top_keys_;
   const Rows<double> accumulators_;
   const Rows<const Real> key_bias_, distance_bias_;
   const PanelKernels<Real>& panel_kernels_;
@@ -112,6 +117,7 @@ class BlockStream {
   const std::int64_t width_;  // value_dim in whole panels
   const Summary summary_;
   const KeyMeans key_means_;
+  const std::int64_t top_count_;
   const WorkerBuffers& buffers_;
   std::int64_t rows_ = 0;
   Rows<Real> tile_;                  // of scores_: the rows of the present tile

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "kernels/attention_sequences.h"
+
+namespace gainlens::kernels {
+
+/// `kernel` and then, where the options ask for them, `top_key` and `top_weight`. These come from a second pass over
+/// blocks of the scores by library calls, on any device, which sorts every row of a block.
+SequenceKernel with_top_keys(SequenceKernel kernel);
+
+}  // namespace gainlens::kernels
