@@ -5,6 +5,7 @@
 #include "core/counted.h"
 #include "core/listener.h"
 #include "core/sha256.h"
+#include "core/utf8.h"
 #include "data/text.h"
 #include "tokenizers/text_encoder.h"
 
@@ -63,7 +64,10 @@ void read_text(const std::filesystem::path& path, const tokenizers::Tokenizer& t
 
 TokenSource read_tokens(const TokenSourceOptions& options, const std::filesystem::path& folder, std::int64_t vocabulary,
                         std::optional<std::int64_t> config_bos, const TokensNeeded& needed) {
-  CHECK(options.text.empty() != options.token_ids.empty(), "{}; give either --text FILE or --tokens FILE.json",
+  CHECK(!options.prompt || (options.text.empty() && options.token_ids.empty()),
+        "--prompt: there is a file too ({}); give one of the two", options.text.empty() ? "--tokens" : "--text");
+  CHECK(options.prompt || options.text.empty() != options.token_ids.empty(),
+        "{}; give either --text FILE or --tokens FILE.json",
         options.text.empty() ? "--text: there is no text, and there are no token ids"
                              : "--text: there are token ids too (--tokens)");
   std::optional<tokenizers::TokenId> bos;
@@ -71,7 +75,17 @@ TokenSource read_tokens(const TokenSourceOptions& options, const std::filesystem
   TokenSource source;
   std::shared_ptr<const tokenizers::Tokenizer> tokenizer;
   std::filesystem::path origin = options.token_ids;
-  if (options.text.empty()) {
+  if (options.prompt) {
+    CHECK(!options.prompt->empty(), "--prompt: is empty");
+    const auto invalid = first_invalid_utf8(*options.prompt);
+    CHECK(!invalid, "--prompt: not UTF-8 at byte {}", invalid.value_or(0));
+    tokenizer = tokenizers::open_tokenizer(folder);
+    source.tokens = tokenizer->encode(*options.prompt);
+    source.tokenizer_sha256 = tokenizers::tokenizer_sha256(folder);
+    source.text_sha256 = sha256_hex(*options.prompt);
+    source.tokenizer_description = tokenizer->description();
+    origin = "--prompt";
+  } else if (options.text.empty()) {
     source.tokens = data::read_token_ids(options.token_ids);
     source.tokenizer_sha256 = "tokens";
     source.text_sha256 = sha256_of_ids(source.tokens);

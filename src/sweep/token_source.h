@@ -17,6 +17,7 @@ struct TokenSourceOptions {
   std::filesystem::path text;       ///< plain or gzipped, "-": standard input; empty where ids are given
   std::filesystem::path token_ids;  ///< JSON array; empty where a text is given
   data::BosPolicy bos = data::BosPolicy::automatic;
+  std::optional<std::string> prompt = {};  ///< a text itself, in place of a file
 };
 
 /// How many tokens are needed from the start of a text, if a BOS is put before each chunk and if not; nothing: all.

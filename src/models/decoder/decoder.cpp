@@ -252,6 +252,21 @@ at::Tensor Decoder::logits_of(const at::Tensor& normalized) const {
   return at::tanh(logits / config_.logit_soft_cap) * config_.logit_soft_cap;
 }
 
+at::Tensor Decoder::final_normed(const at::Tensor& hidden) const {
+  return norm(hidden, config_.norm, config_.norm_epsilon, weights_.final_norm, config_.norm_offset,
+              weights_.final_norm_bias);
+}
+
+Decoder::OutputRows Decoder::output_rows(const at::Tensor& ids) const {
+  OutputRows found;
+  found.norm_weight = weights_.final_norm.to(at::kDouble) + config_.norm_offset;
+  found.rows = head_.rows(ids).to(at::kDouble) * config_.logit_scale;
+  found.constant = at::zeros({ids.size(0)}, at::kDouble);
+  if (weights_.final_norm_bias.defined()) found.constant += found.rows.matmul(weights_.final_norm_bias.to(at::kDouble));
+  if (head_.bias().defined()) found.constant += head_.bias().index_select(0, ids).to(at::kDouble) * config_.logit_scale;
+  return found;
+}
+
 at::Tensor Decoder::target_losses(const at::Tensor& normalized, const at::Tensor& targets) {
   if (!head_.is_packed_for(normalized) || config_.head_bias || config_.logit_scale != 1)
     return HookedModel::target_losses(normalized, targets);

@@ -85,6 +85,17 @@ class Decoder : public hooks::HookedModel {
   std::vector<hooks::Stream> forward_from(std::int64_t layer, const at::Tensor& hidden,
                                           std::span<const hooks::ForwardRequest> requests);
   at::Tensor unembed(const at::Tensor& normalized) override;
+  /// The final norm of a stream of any layer, as forward() ends.
+  at::Tensor final_normed(const at::Tensor& hidden) const;
+  /// What the final norm and the output head multiply a normalised stream n by, in float64: before the soft cap, the
+  /// logit of the token of row i is sum_w rows[i, w] (norm_weight[w] n[w]) + constant[i].
+  struct OutputRows {
+    at::Tensor norm_weight;  ///< [width] with its offset
+    at::Tensor rows;         ///< [token, width] with the scale of the logits
+    at::Tensor constant;     ///< [token] from the biases of norm and head
+  };
+  /// @param ids  int64 [token]
+  OutputRows output_rows(const at::Tensor& ids) const;
   at::Tensor target_losses(const at::Tensor& normalized, const at::Tensor& targets) override;
   /// Mean negative log likelihood of the targets, with a gradient: the loss of a training step. No logits are kept.
   /// @param normalized  [row, width]

@@ -1,0 +1,200 @@
+#include "cli/commands.h"
+
+#include "cli/given_run.h"
+#include "cli/ignored_keys.h"
+#include "cli/text_options.h"
+#include "core/check.h"
+#include "core/console.h"
+#include "core/json.h"
+#include "core/listener.h"
+#include "formats/hub_cache.h"
+#include "interventions/answer_tokens.h"
+#include "look/look_at_prompt.h"
+#include "look/segments.h"
+#include "models/checkpoint/checkpoint_source.h"
+#include "models/checkpoint/load_decoder.h"
+#include "models/checkpoint/torch_dtype.h"
+#include "recommend/recommender_files.h"
+#include "reports/terminal/look_terminal.h"
+
+#include <charconv>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+namespace gainlens::cli {
+namespace {
+
+struct LookArguments {
+  std::string model;
+  std::vector<std::string> ignored_config_keys;
+  TextOptions text;
+  std::optional<std::string> prompt;
+  std::string batch, segments, head, answer, foil;
+  std::optional<std::int64_t> query;
+  std::int64_t segment_queries = 1;
+  std::int64_t top_keys = 8;
+  std::int64_t next = 10;
+  bool lens = false;
+  std::string dtype = "float32";
+  bool stream_weights = false;
+  bool allow_extrapolation = false;
+};
+
+/// "17.2": layer and head.
+std::pair<std::int64_t, std::int64_t> parse_head(const std::string& text) {
+  std::int64_t layer = 0, head = 0;
+  const char* const end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, layer);
+  CHECK(first.ec == std::errc() && first.ptr != end && *first.ptr == '.', "--head: '{}'; must be LAYER.HEAD, as 17.2",
+        printable(text, 40));
+  const auto second = std::from_chars(first.ptr + 1, end, head);
+  CHECK(second.ec == std::errc() && second.ptr == end, "--head: '{}'; must be LAYER.HEAD, as 17.2",
+        printable(text, 40));
+  return {layer, head};
+}
+
+/// Where each prompt comes from.
+std::vector<sweep::TokenSourceOptions> sources_of(const LookArguments& arguments) {
+  const sweep::TokenSourceOptions one = [&] {
+    sweep::TokenSourceOptions source = arguments.text.source();
+    source.prompt = arguments.prompt;
+    return source;
+  }();
+  if (arguments.batch.empty()) return {one};
+  CHECK(!arguments.prompt && one.text.empty() && one.token_ids.empty(),
+        "--batch: there is another prompt too; give one of --batch, --prompt, --text and --tokens");
+  std::istringstream lines(read_text_file(arguments.batch));
+  std::vector<sweep::TokenSourceOptions> sources;
+  std::string line;
+  for (std::size_t number = 1; std::getline(lines, line); ++number) {
+    const std::string where = fmt::format("{}: line {}", printable(arguments.batch), number);
+    const Json json = parse_json(line, where);
+    CHECK(json.is_object() && json.size() == 1 && json.contains("prompt") && json["prompt"].is_string(),
+          "--batch: {}: must be {{\"prompt\": \"..\"}}", where);
+    sweep::TokenSourceOptions source = one;
+    source.prompt = json["prompt"].get<std::string>();
+    CHECK(!source.prompt->empty(), "--batch: {}: the prompt is empty", where);
+    sources.push_back(std::move(source));
+  }
+  CHECK(!sources.empty(), "--batch: {} has no line", printable(arguments.batch));
+  return sources;
+}
+
+void check_numbers(const LookArguments& arguments) {
+  CHECK(arguments.top_keys >= 1 && arguments.top_keys <= kernels::most_top_keys, "--top-keys: {}; must be 1 to {}",
+        arguments.top_keys, kernels::most_top_keys);
+  CHECK(arguments.next >= 1, "--next: {}; must be at least 1", arguments.next);
+  CHECK(arguments.segment_queries >= 1, "--segment-queries: {}; must be at least 1", arguments.segment_queries);
+  CHECK(!arguments.segments.empty() || arguments.segment_queries == 1, "--segment-queries: belongs to --segments");
+  CHECK(arguments.segments.empty() || arguments.batch.empty(), "--segments: are of one prompt; leave --batch out");
+  CHECK(arguments.answer.empty() == arguments.foil.empty(), "{}: is missing; --answer and --foil go together",
+        arguments.answer.empty() ? "--answer" : "--foil");
+}
+
+/// The query whose numbers are shown: --query, or the last one.
+std::int64_t query_of(const LookArguments& arguments, const look::Prompt& prompt) {
+  const std::int64_t length = std::ssize(prompt.tokens), query = arguments.query.value_or(length - 1);
+  CHECK(query >= 0 && query < length, "--query: position {}; the prompt has positions 0 to {}", query, length - 1);
+  return query;
+}
+
+look::LookOptions options_of(const LookArguments& arguments, const look::Prompt& prompt,
+                             const models::DecoderConfig& config) {
+  look::LookOptions options;
+  options.top_keys = arguments.top_keys;
+  options.next = arguments.next;
+  options.lens = arguments.lens;
+  if (!arguments.head.empty()) {
+    const auto [layer, head] = parse_head(arguments.head);
+    options.query = look::ChosenQuery{layer, head, query_of(arguments, prompt)};
+  }
+  if (!arguments.answer.empty())
+    options.pair =
+        interventions::answer_pair(arguments.answer, arguments.foil, prompt.tokenizer.get(), config.vocabulary);
+  if (!arguments.segments.empty())
+    options.segments = look::read_segments(arguments.segments, std::ssize(prompt.tokens));
+  options.segment_queries = std::min<std::int64_t>(arguments.segment_queries, std::ssize(prompt.tokens));
+  options.allow_extrapolation = arguments.allow_extrapolation;
+  return options;
+}
+
+void look(const LookArguments& arguments, const GlobalOptions& global) {
+  check_numbers(arguments);
+  const std::filesystem::path path = formats::locate_checkpoint(arguments.model);
+  refuse_run_for_checkpoint(path);
+  CHECK(!recommend::is_recommender(path), "{}: is a recommender; look takes language models",
+        printable(arguments.model));
+  const models::CheckpointSource checkpoint = models::open_checkpoint(path, arguments.ignored_config_keys);
+  std::vector<look::Prompt> prompts;
+  std::vector<look::LookOptions> options;
+  for (const sweep::TokenSourceOptions& source : sources_of(arguments)) {
+    prompts.push_back(look::read_prompt(source, checkpoint.config, checkpoint.path));
+    query_of(arguments, prompts.back());
+    options.push_back(options_of(arguments, prompts.back(), checkpoint.config));
+    look::check_can_look(checkpoint.config, prompts.back(), options.back());
+    if (prompts.back().without_line_end && !global.quiet)
+      tell_note("the prompt ends in a line end, which is a part of its tokens (printf '%s' writes none)");
+  }
+  for (const std::string& note : checkpoint.notes) tell_warning("{}", note);
+  models::LoadOptions load;
+  load.dtype = models::parse_dtype(arguments.dtype, "--dtype");
+  load.stream = arguments.stream_weights;
+  load.ignored_keys = arguments.ignored_config_keys;
+  const auto model = models::load_own_decoder(checkpoint.path, load);
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    const PromptLook found = look::look_at(*model, prompts[i], options[i]);
+    if (global.json) {
+      reports::write_look_json(found, write_result);
+    } else {
+      print_result("{}{}", i == 0 ? "" : "\n", reports::print_look(found, query_of(arguments, prompts[i])));
+    }
+  }
+}
+
+}  // namespace
+
+void add_look(CLI::App& app, const GlobalOptions& global, Action& action) {
+  CLI::App* command = add_subcommand(
+      app, subcommand_named("look"), "gainlens look MODEL --prompt 'The capital of France is' --head 17.2",
+      "One forward pass over one prompt: its tokens, the most likely next tokens, and for each head n_eff, K, "
+      "entropy,\n"
+      "BOS mass and the keys with the most weight. The prompt is taken as it is: no chat template is applied.\n"
+      "Memory grows with the number of tokens, not with its square. docs/look.md explains every number.");
+  auto arguments = std::make_shared<LookArguments>();
+  add_model_option(*command, arguments->model);
+  command->add_option("--prompt", arguments->prompt, "The prompt itself");
+  add_text_options(*command, arguments->text);
+  command->add_option("--batch", arguments->batch,
+                      "File with a prompt a line, {\"prompt\": \"..\"}; --json prints a line for each");
+  command->add_option("--head", arguments->head,
+                      "LAYER.HEAD, as 17.2: shows the weight of every key for one query of this head");
+  command->add_option("--query", arguments->query,
+                      "Position of the query that is shown, from 0 (default: the last one)");
+  command->add_option("--top-keys", arguments->top_keys, "Keys with the most weight that are kept of each query")
+      ->capture_default_str();
+  command->add_option("--next", arguments->next, "Number of most likely next tokens")->capture_default_str();
+  command->add_flag("--lens", arguments->lens,
+                    "Logit lens: the most likely next tokens by the stream behind each layer");
+  command->add_option("--answer", arguments->answer,
+                      "A token, as a text that is one token (' Paris') or as an id: its logit less that of --foil is "
+                      "attributed to embedding, heads and MLPs");
+  command->add_option("--foil", arguments->foil, "The token that --answer is compared with (' Rome')");
+  command->add_option(
+      "--segments", arguments->segments,
+      "JSON file with pieces of the prompt, [{\"name\": \"question\", \"begin\": 0, \"end\": 12}, ..] in "
+      "tokens: each head's attention mass on each piece");
+  command->add_option("--segment-queries", arguments->segment_queries, "The masses are means over so many last queries")
+      ->capture_default_str();
+  add_dtype_option(*command, arguments->dtype);
+  command->add_flag("--stream-weights", arguments->stream_weights,
+                    "For models larger than memory: read each layer from the files when it runs. The numbers are the "
+                    "same");
+  command->add_flag("--allow-extrapolation", arguments->allow_extrapolation,
+                    "Allow a prompt longer than the model's number of positions");
+  add_ignored_keys(*command, arguments->ignored_config_keys);
+  command->callback([arguments, &global, &action] { action = [arguments, &global] { look(*arguments, global); }; });
+}
+
+}  // namespace gainlens::cli

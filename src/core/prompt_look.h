@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gainlens {
+
+/// A token that may come next.
+struct NextToken {
+  std::int32_t id = 0;
+  std::string text;  ///< empty without a tokenizer; not safe to print
+  double logit = 0;
+  double probability = 0;
+};
+
+/// What one query head did at every query of a prompt. Definitions: docs/method.md, "Statistics of one query".
+struct LookedHead {
+  std::int64_t layer = 0;  ///< original index
+  std::int64_t head = 0;
+  std::vector<float> n_eff, kalman_gain, entropy, bos_mass;  ///< [query]; NaN: the query sees no key
+  std::vector<std::int32_t> top_keys;  ///< [query x top_count] the largest weight first; -1 where there are fewer keys
+  std::vector<float> top_weights;      ///< [query x top_count] of these keys (over keys and sink); NaN at -1
+  std::vector<float> column_mean;      ///< [key] mean weight over the queries that see the key; NaN: none does
+  std::vector<double> segment_mass;    ///< [segment] share of the weights of the last queries; empty: not asked for
+};
+
+/// All weights of one query of one head.
+struct LookedQuery {
+  std::int64_t layer = 0, head = 0, query = 0;
+  std::vector<double> weights;  ///< [key] over keys and sink; 0: hidden or later
+};
+
+/// What the stream says behind a layer, read by the final norm and the output head.
+struct LensRow {
+  std::int64_t layer = 0;
+  std::vector<NextToken> next;
+};
+
+/// A part of the last position's stream, and what it adds to a logit difference.
+struct LogitPart {
+  std::string name;  ///< "embedding", "blocks.3.attn[head=1]", "blocks.3.attn.bias", "blocks.3.mlp", "output bias"
+  double value = 0;
+};
+
+/// Direct logit attribution: the stream of the last position is a sum, and the final norm and the output head are
+/// linear in it once the norm's divisor is given.
+struct LogitParts {
+  std::int32_t answer = 0, foil = 0;
+  double difference = 0;  ///< logit of answer less that of foil, as the model gives it
+  double linear = 0;      ///< the same before the soft cap; equal to `difference` without one
+  std::vector<LogitPart> parts;
+  double sum = 0;       ///< of the parts
+  std::string divided;  ///< "" or why heads have no parts of their own
+};
+
+/// A named piece of a prompt.
+struct PromptSegment {
+  std::string name;
+  std::int64_t begin = 0, end = 0;  ///< token positions, BOS included
+};
+
+/// One prompt, looked at: one forward pass.
+struct PromptLook {
+  std::vector<std::int32_t> tokens;         ///< BOS included
+  std::vector<std::string> token_texts;     ///< [position]; empty without a tokenizer; not safe to print
+  std::string bos_policy;                   ///< in words
+  std::optional<std::int64_t> trained_for;  ///< positions that the model was made for, if the prompt is longer
+  std::int64_t top_count = 0;               ///< keys of each query
+  std::vector<std::int64_t> windows;        ///< [layer of the model] visible keys; 0: all
+  std::vector<NextToken> next;              ///< after the last token, the most likely first
+  std::vector<LookedHead> heads;            ///< layer by layer
+  std::optional<LookedQuery> query;
+  std::vector<LensRow> lens;
+  std::optional<LogitParts> parts;
+  std::vector<PromptSegment> segments;
+  std::int64_t segment_queries = 0;  ///< number of last queries that LookedHead::segment_mass is a mean over
+};
+
+}  // namespace gainlens

@@ -1,0 +1,220 @@
+#include "look/look_at_prompt.h"
+
+#include "core/check.h"
+#include "kernels/composed/query_weights.h"
+#include "look/logit_parts.h"
+#include "models/decoder/attention_ops.h"
+#include "sweep/one_sequence.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace gainlens::look {
+namespace {
+
+/// Statistics in every layer, with the queries and keys that they were computed from.
+class WatchedAttention : public hooks::AttentionOp {
+ public:
+  explicit WatchedAttention(models::StatisticsAttention& statistics) : statistics_(statistics) {}
+
+  at::Tensor run(std::int64_t layer, const hooks::Qkv& qkv, const kernels::AttentionOptions& options) override {
+    present_ = &qkv;
+    return statistics_.run(layer, qkv, options);
+  }
+  hooks::ObservedAttention run_with_moments(std::int64_t layer, const hooks::Qkv& qkv,
+                                            const kernels::AttentionOptions& options,
+                                            const hooks::PrecisionBias& bias) override {
+    present_ = &qkv;
+    return statistics_.run_with_moments(layer, qkv, options, bias);
+  }
+  const hooks::Qkv& present() const { return *present_; }
+
+ private:
+  models::StatisticsAttention& statistics_;
+  const hooks::Qkv* present_ = nullptr;
+};
+
+template <typename Number>
+std::vector<Number> copied(const at::Tensor& tensor, at::ScalarType type) {
+  const at::Tensor plain = tensor.to(type).contiguous();
+  const Number* const data = plain.const_data_ptr<Number>();
+  return {data, data + plain.numel()};
+}
+
+std::vector<float> floats(const at::Tensor& tensor) {
+  return copied<float>(tensor, at::kFloat);
+}
+
+/// The most likely tokens, the first of equal ones first.
+/// @param logits  [vocabulary]
+std::vector<NextToken> most_likely(const at::Tensor& logits, std::int64_t count,
+                                   const tokenizers::Tokenizer* tokenizer) {
+  const at::Tensor wide = logits.to(at::kDouble);
+  const at::Tensor probability = wide.softmax(-1);
+  const auto [sorted, order] = at::sort(wide, /*stable=*/true, -1, /*descending=*/true);
+  std::vector<NextToken> next;
+  for (std::int64_t rank = 0; rank < std::min(count, wide.size(0)); ++rank) {
+    const auto id = order[rank].item<std::int64_t>();
+    const auto token = static_cast<tokenizers::TokenId>(id);
+    next.push_back({token, tokenizer == nullptr ? std::string() : tokenizer->token_text(token),
+                    sorted[rank].item<double>(), probability[id].item<double>()});
+  }
+  return next;
+}
+
+/// Takes up what the pass shows.
+class Looking {
+ public:
+  Looking(models::Decoder& model, const Prompt& prompt, const LookOptions& options)
+      : model_(model), prompt_(prompt), options_(options), parts_(model) {
+    found_.tokens = prompt.tokens;
+    if (prompt.tokenizer != nullptr) {
+      for (const tokenizers::TokenId id : prompt.tokens) found_.token_texts.push_back(prompt.tokenizer->token_text(id));
+    }
+    found_.bos_policy = prompt.bos.explanation;
+    if (std::ssize(prompt.tokens) > model.config().max_positions) found_.trained_for = model.config().max_positions;
+    found_.top_count = options.top_keys;
+    found_.windows = model.config().window;
+    found_.segments = options.segments;
+    found_.segment_queries = options.segments.empty() ? 0 : options.segment_queries;
+  }
+
+  PromptLook run() {
+    const c10::InferenceMode inference;
+    kernels::ReturnedFields fields = kernels::moments_alone;
+    fields.output = fields.entropy = true;
+    fields.first_masses = 1;
+    fields.key_means = kernels::KeyMeans::all;
+    fields.top_keys = options_.top_keys;
+    models::StatisticsAttention statistics(
+        [&](std::int64_t layer, kernels::QueryStatistics&& seen) {
+          see(layer, seen, watched_->present(), statistics_->present());
+        },
+        kernels::AttentionBackend::automatic, fields);
+    WatchedAttention watched(statistics);
+    statistics_ = &statistics;
+    watched_ = &watched;
+    hooks::Hooks hooks;
+    if (options_.pair) parts_.attach(hooks);
+    if (options_.lens) attach_lens(hooks);
+    hooks::ForwardOptions forward;
+    forward.attention = &watched;
+    forward.allow_extrapolation = options_.allow_extrapolation;
+    const at::Tensor stream = model_.forward(sweep::one_sequence(prompt_.tokens), forward, hooks).hidden;
+    const at::Tensor logits = model_.unembed(stream[0].slice(0, stream.size(1) - 1))[0];
+    if (!logits.isfinite().all().item<bool>()) throw_run_failed("output head: the logits are NaN or infinite");
+    found_.next = most_likely(logits, options_.next, prompt_.tokenizer.get());
+    if (options_.pair)
+      found_.parts = parts_.finish(
+          *options_.pair,
+          (logits[options_.pair->answer].to(at::kDouble) - logits[options_.pair->foil].to(at::kDouble)).item<double>());
+    return std::move(found_);
+  }
+
+ private:
+  void see(std::int64_t layer, const kernels::QueryStatistics& seen, const hooks::Qkv& qkv,
+           const kernels::AttentionOptions& options) {
+    const std::int64_t heads = seen.n_eff.size(0), length = seen.n_eff.size(1);
+    at::Tensor last;  // [head, query, key] of the last queries
+    if (!options_.segments.empty()) {
+      last = kernels::weights_of_queries(options, qkv.query[0], qkv.key[0],
+                                         std::max<std::int64_t>(0, length - options_.segment_queries), length)
+                 .to(at::kDouble)
+                 .mean(1);
+    }
+    for (std::int64_t head = 0; head < heads; ++head) {
+      LookedHead& looked = found_.heads.emplace_back();
+      looked.layer = layer;
+      looked.head = head;
+      looked.n_eff = floats(seen.n_eff[head]);
+      looked.kalman_gain = floats(seen.kalman_gain[head]);
+      looked.entropy = floats(seen.entropy[head]);
+      looked.bos_mass = floats(seen.first_mass[head].select(1, 0));
+      looked.top_keys = copied<std::int32_t>(seen.top_key[head], at::kInt);
+      looked.top_weights = floats(seen.top_weight[head]);
+      looked.column_mean = floats(seen.key_mean[head].select(1, 0));
+      for (const PromptSegment& segment : options_.segments)
+        looked.segment_mass.push_back(last[head].slice(0, segment.begin, segment.end).sum().item<double>());
+    }
+    if (!options_.query || options_.query->layer != layer) return;
+    const auto& [at_layer, head, query] = *options_.query;
+    const std::int64_t group = heads / qkv.key.size(1);
+    kernels::AttentionOptions own = options;  // of this head alone
+    const auto narrowed = [&](at::Tensor& rows) {
+      if (rows.defined() && rows.dim() >= 1 && rows.size(0) == heads && heads > 1) rows = rows.narrow(0, head, 1);
+    };
+    narrowed(own.sink_logit);
+    if (own.key_bias.defined() && own.key_bias.dim() == 2) narrowed(own.key_bias);
+    if (own.distance_bias.defined() && own.distance_bias.dim() == 2) narrowed(own.distance_bias);
+    own.prior_precision_by_dimension = at::Tensor();
+    const at::Tensor weights = kernels::weights_of_queries(own, qkv.query[0].narrow(0, head, 1),
+                                                           qkv.key[0].narrow(0, head / group, 1), query, query + 1);
+    found_.query = LookedQuery{layer, head, query, copied<double>(weights[0][0], at::kDouble)};
+  }
+
+  void attach_lens(hooks::Hooks& hooks) {
+    for (std::int64_t layer = 0; layer < model_.config().layers; ++layer) {
+      hooks.observe(hooks::block_site(layer, "hook_resid_post"),
+                    [this, layer](const hooks::Site&, const at::Tensor& seen) {
+                      const at::Tensor last = model_.final_normed(seen[0].slice(0, seen.size(1) - 1).contiguous());
+                      found_.lens.push_back(
+                          {layer, most_likely(model_.unembed(last)[0], options_.lens_next, prompt_.tokenizer.get())});
+                    });
+    }
+  }
+
+  models::Decoder& model_;
+  const Prompt& prompt_;
+  const LookOptions& options_;
+  LogitPartsCollector parts_;
+  models::StatisticsAttention* statistics_ = nullptr;
+  WatchedAttention* watched_ = nullptr;
+  PromptLook found_;
+};
+
+void check_query(const ChosenQuery& chosen, const models::DecoderConfig& config, std::int64_t length) {
+  CHECK(chosen.layer >= 0 && chosen.layer < config.layers, "--head: layer {}; the model has layers 0 to {}",
+        chosen.layer, config.layers - 1);
+  CHECK(!config.has_delta(chosen.layer),
+        "--head: layer {} has linear attention (the gated delta rule), which has no attention weights", chosen.layer);
+  CHECK(chosen.head >= 0 && chosen.head < config.heads, "--head: head {}; the model has heads 0 to {}", chosen.head,
+        config.heads - 1);
+  CHECK(chosen.query >= 0 && chosen.query < length, "--query: position {}; the prompt has positions 0 to {}",
+        chosen.query, length - 1);
+}
+
+}  // namespace
+
+Prompt read_prompt(const sweep::TokenSourceOptions& from, const models::DecoderConfig& config,
+                   const std::filesystem::path& checkpoint) {
+  sweep::TokenSource source = sweep::read_tokens(from, checkpoint, config.vocabulary, config.bos_token);
+  CHECK(!source.tokens.empty(), "the prompt holds no token");
+  Prompt prompt;
+  prompt.bos = source.bos;
+  prompt.tokenizer = source.tokenizer;
+  prompt.without_line_end = source.without_line_end;
+  if (source.bos.token) prompt.tokens.push_back(*source.bos.token);
+  prompt.tokens.insert(prompt.tokens.end(), source.tokens.begin(), source.tokens.end());
+  return prompt;
+}
+
+void check_can_look(const models::DecoderConfig& config, const Prompt& prompt, const LookOptions& options) {
+  const std::int64_t length = std::ssize(prompt.tokens);
+  CHECK(
+      length <= config.max_positions || options.allow_extrapolation,
+      "the prompt has {} tokens, and the model was made for {}; shorten it, or give --allow-extrapolation to go beyond "
+      "them",
+      length, config.max_positions);
+  CHECK(config.attention_layers(config.layers) > 0, "the model has no softmax attention, and so no heads to look at");
+  if (options.query) check_query(*options.query, config, length);
+}
+
+PromptLook look_at(models::Decoder& model, const Prompt& prompt, const LookOptions& options) {
+  check_can_look(model.config(), prompt, options);
+  return Looking(model, prompt, options).run();
+}
+
+}  // namespace gainlens::look
