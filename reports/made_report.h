@@ -17,8 +17,9 @@ struct MadeSection {
   std::string name;
   std::string title;
   std::vector<Block> blocks;
-  std::string failure;  ///< empty where it was made
-  bool paper = false;   ///< see Section::paper
+  std::string failure;    ///< empty where it was made
+  bool paper = false;     ///< see Section::paper
+  bool scripted = false;  ///< see Section::scripted
 };
 
 /// A CSV file and the folder it belongs to, relative to the report's.
@@ -68,7 +69,8 @@ MadeReport make_report(std::span<const Section<Run>* const> sections, std::span<
   std::vector<OrderedJson> summaries(runs.size(), OrderedJson::object());
   OrderedJson common = OrderedJson::object();
   for (const Section<Run>* section : sections) {
-    MadeSection made{std::string(section->name), std::string(section->title), {}, {}, section->paper};
+    MadeSection made{std::string(section->name), std::string(section->title), {}, {}, section->paper,
+                     section->scripted};
     for (const std::string& stem : section->files()) report.stems.push_back(stem);
     std::vector<PlacedCsv> csv;
     std::vector<OrderedJson> added(runs.size(), OrderedJson::object());  // joined if the whole section is made

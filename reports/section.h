@@ -70,6 +70,8 @@ struct Section {
   std::vector<CsvTable> (*common_tables)(std::span<const Run> runs) = nullptr;
   /// Whether it is for readers of the paper: it is folded below the other sections, or on a page of its own.
   bool paper = false;
+  /// Whether the page's script fills it. Without a script, and in print, the page shows nothing of it.
+  bool scripted = false;
 };
 
 /// A paragraph of plain text with symbols as in typography.h.

@@ -1,6 +1,7 @@
 #include "reports/page/html.h"
 
 #include "core/check.h"
+#include "reports/page/compact_svg.h"
 #include "reports/page/typography.h"
 
 namespace gainlens::reports {
@@ -27,7 +28,7 @@ std::string inline_svg(std::string_view svg, std::string_view name, std::string_
   const auto end = svg.rfind("</svg>");
   ASSERT(start != std::string_view::npos && end != std::string_view::npos, "{}: gnuplot's SVG has no <svg> element",
          name);
-  std::string text(svg.substr(start, end + 6 - start));
+  std::string text = compact_svg(svg.substr(start, end + 6 - start));
   remove_between(text, "<style>", "</style>");  // inside a page it would hold for all of it
   remove_between(text, "<title>", "</title>");  // browsers show titles, of plots too, as tooltips
   remove_between(text, "<desc>", "</desc>");

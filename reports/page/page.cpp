@@ -20,8 +20,10 @@ class Page {
   /// @param heading  whether its title stands over it
   void section(const MadeSection& section, bool heading = true) {
     if (section.blocks.empty() && section.failure.empty()) return;
-    contents_ += fmt::format("<a href=\"#{}-section\">{}</a> ", section.name, to_html(section.title));
-    html_ += fmt::format("<section id=\"{}-section\">\n", section.name);
+    // The script takes "hidden" away where it fills the section.
+    const char* const hidden = section.scripted && section.failure.empty() ? " class=\"scripted\" hidden" : "";
+    contents_ += fmt::format("<a href=\"#{}-section\"{}>{}</a> ", section.name, hidden, to_html(section.title));
+    html_ += fmt::format("<section id=\"{}-section\"{}>\n", section.name, hidden);
     if (heading) html_ += fmt::format("<h2>{}</h2>\n", to_html(section.title));
     if (!section.failure.empty())
       html_ += fmt::format("<p class=\"absent\">This section could not be made: {}.</p>\n",
@@ -121,7 +123,7 @@ std::string report_page(const MadeReport& report, const RenderedFigures& figures
       : any_paper ? "<p>The predictions and the theory of the paper: <a href=\"paper.html\">paper.html</a>.</p>\n"
                   : "";
   return page_head(report.title) + report.header + lead + "<nav aria-label=\"Contents\">" + page.contents() +
-         "</nav>\n" + page.html() + other_page + "</main>\n</body>\n</html>\n";
+         "</nav>\n" + page.html() + other_page + page_end();
 }
 
 }  // namespace gainlens::reports

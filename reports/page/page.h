@@ -13,9 +13,9 @@ using RenderedFigures = std::map<std::string, std::string>;
 /// Which sections a page shows. On the page of everything, those for readers of the paper are folded at the end.
 enum class PageOf { everything, all_but_paper, paper };
 
-/// report.html or paper.html: one file that needs nothing else, neither files nor network nor scripts. It is light or
-/// dark as the reader's system says, and light in print. Figures and tables are numbered as they come. A section that
-/// could not be made says why.
+/// report.html or paper.html: one file that needs nothing else, neither files nor network. It has one script, of its
+/// own, without which everything but its Section::scripted parts is there. It is light or dark as the reader's system
+/// says, and light in print. Figures and tables are numbered as they come. A section that could not be made says why.
 std::string report_page(const MadeReport& report, const RenderedFigures& figures, PageOf shown);
 
 }  // namespace gainlens::reports

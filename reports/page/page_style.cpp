@@ -1,6 +1,7 @@
 #include "reports/page/page_style.h"
 
 #include "reports/figures/palette.h"
+#include "reports/page/page_script.h"
 #include "reports/page/typography.h"
 
 #include <fmt/format.h>
@@ -10,8 +11,16 @@
 namespace gainlens::reports {
 namespace {
 
-// The content policy makes the browser itself refuse anything that is not in this file.
-constexpr std::string_view policy =
+/// The content policy makes the browser itself refuse anything that is not in this file, and every script but ours.
+std::string policy() {
+  return fmt::format(
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src "
+      "data:; script-src '{}'\">\n",
+      script_source(page_script()));
+}
+
+/// By which pages without a generator are known.
+constexpr std::string_view older_policy =
     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src "
     "data:\">\n";
 
@@ -66,6 +75,12 @@ thead tr + tr th { border-top: 0; }
 thead th.span { text-align: center; }
 th:first-child, td:first-child { padding-left: .1rem; }
 th.text, td.text { text-align: left; white-space: normal; overflow-wrap: break-word; min-width: 7em; }
+button.sort { font: inherit; color: inherit; text-align: inherit; background: none; border: 0; padding: 0; margin: 0;
+  cursor: pointer; position: relative; }
+button.sort::after { content: "\2195"; color: var(--soft); visibility: hidden; position: absolute; left: 100%; bottom: 0; }
+th:hover > button.sort::after, button.sort:focus-visible::after { visibility: visible; }
+th[aria-sort] > button.sort::after { content: "\2191"; color: var(--accent); visibility: visible; }
+th[aria-sort=descending] > button.sort::after { content: "\2193"; }
 tr.group th { text-align: left; font-weight: 600; padding-top: .6rem; border-top: 1px solid var(--line); }
 tbody tr:first-child.group th { border-top: 0; }
 tbody tr:not(.group):hover { background: var(--wash); }
@@ -84,14 +99,38 @@ details.paper > summary { font-size: 1.3rem; font-weight: 600; color: var(--ink)
 summary { cursor: pointer; font-size: .88rem; color: var(--accent); }
 code.token { background: var(--wash); border: 1px solid var(--line); border-radius: 3px; padding: 0 .25em; }
 code { font-size: .85em; overflow-wrap: anywhere; }
-@media screen and (max-width: 760px) { figure.column, .screen { display: block; } dl { grid-template-columns: 1fr;
+.choosers { display: flex; flex-wrap: wrap; gap: .4rem 1.1rem; margin: .5rem 0; }
+.choosers, .readout, .title, h3 + .pair { font-family: "DejaVu Sans", Verdana, "Segoe UI", sans-serif; }
+.choosers label { font-size: .76rem; color: var(--soft); }
+select { font: inherit; color: var(--ink); background: var(--ground); border: 1px solid var(--line); border-radius: 4px;
+  padding: .2rem .3rem; max-width: 16rem; }
+canvas { display: block; width: 100%; touch-action: pan-y; }
+.readout:empty { display: none; }
+.tokens { line-height: 1.9; }
+button.token { font: inherit; font-size: .85rem; color: var(--ink); border: 1px solid var(--line); border-radius: 3px;
+  padding: .05em .25em; margin: 0 .12em; white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: isolate; cursor: default; }
+button.token[aria-pressed=true] { border-color: var(--accent); box-shadow: 0 0 0 1px var(--accent); }
+[data-part] > .lead { font-size: .85rem; }
+.pair { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: .6rem 1.8rem; align-items: start; }
+.pair .choosers { margin: 0 0 .4rem; }
+.readout { font-size: .76rem; color: var(--soft); min-height: 2.6em; margin: .3rem 0 0; }
+.title { font-size: .76rem; margin: 0 0 .3rem; max-width: none; }
+.head { border-top: 1px solid var(--line); margin-top: 1.2rem; padding-top: .2rem; }
+.head .table { margin-top: 0; }
+.small { display: grid; grid-template-columns: repeat(auto-fill, minmax(190px, 1fr)); gap: 1rem; margin-bottom: 1.2rem; }
+.small .title { color: var(--soft); font-size: .68rem; min-height: 2.6em; }
+.scroll { max-height: 24rem; overflow: auto; border: 1px solid var(--line); border-radius: 4px; padding: 0 .6rem; }
+.scroll .table { overflow: visible; margin: .6rem 0; }
+:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
+@media screen and (max-width: 760px) { figure.column, .screen, .pair { display: block; } .pair > * + * { margin-top: 1rem; } dl { grid-template-columns: 1fr;
   } dd { margin-bottom: .4rem; } }
 @page { margin: 16mm 15mm; }
 @media print {
 :root { color-scheme: light; }
 body { font-size: 10.5pt; }
 main { max-width: none; padding: 0; }
-nav { display: none; }
+nav, .scripted { display: none; }
+button.sort::after { display: none; }
 details::details-content { content-visibility: visible; block-size: auto; }
 a { color: inherit; }
 h2, h3 { break-after: avoid; }
@@ -114,12 +153,16 @@ std::string page_head(const std::string& title) {
       "initial-scale=1\">\n"
       "{}{}<title>{}</title>\n<style>{}@media screen and (prefers-color-scheme: dark) "
       "{{\n{}}}\n</style>\n</head>\n<body>\n<main>\n",
-      generator, policy, escape_html(title), style, dark_rules());
+      generator, policy(), escape_html(title), style, dark_rules());
+}
+
+std::string page_end() {
+  return fmt::format("</main>\n<script>{}</script>\n</body>\n</html>\n", page_script());
 }
 
 bool is_own_page(std::string_view text) {
   const std::string_view head = text.substr(0, text.find("<title>"));
-  return head.find(generator) != head.npos || head.find(policy) != head.npos;  // older pages have the policy alone
+  return head.find(generator) != head.npos || head.find(older_policy) != head.npos;
 }
 
 }  // namespace gainlens::reports

@@ -1,9 +1,9 @@
 #include "reports/sweep/sections.h"
 
-#include "analyses/cells.h"
 #include "analyses/heatmap.h"
 #include "core/check.h"
 #include "core/quantity.h"
+#include "reports/sweep/head_means.h"
 #include "reports/sweep/heatmap_figure.h"
 #include "reports/sweep/run_words.h"
 
@@ -22,17 +22,14 @@ CsvTable map_csv(const analyses::Heatmap& map) {
 }
 
 /// Every head at every length: its kind of attention, and means over chunks of all numbers of its summary.
-CsvTable heads_csv(const runfile::RunReader& reader) {
+CsvTable heads_csv(const SweepRun& run) {
+  const runfile::RunReader& reader = run.reader();
+  const HeadMeans& means = run.of(head_means);
   CsvTable table{"heads", {"tokens", "chunks", "layer", "head", "kv_head", "attention", "key_0_visible"}, {}};
-  std::vector<analyses::Cells> columns;
-  for (const runfile::HeadQuantity& quantity : runfile::head_quantities()) {
-    const auto cells = analyses::Cells::read(reader, fmt::format("summary/{}", quantity.name));
-    if (!cells) continue;
-    columns.push_back(*cells);
-    table.header.emplace_back(quantity.name);
-  }
+  for (const HeadMeans::Quantity& quantity : means.quantities) table.header.emplace_back(quantity.info.name);
   const auto heads = static_cast<std::size_t>(reader.heads()), kv_heads = static_cast<std::size_t>(reader.kv_heads());
-  for (const analyses::Length& length : analyses::usable_lengths(reader)) {
+  for (std::size_t at = 0; at < means.lengths.size(); ++at) {
+    const analyses::Length& length = means.lengths[at];
     for (std::size_t layer = 0; layer < reader.layers().size(); ++layer) {
       const std::string& attention = reader.attention()[layer];
       const bool visible = runfile::first_key_visibility(attention, length.tokens) != runfile::FirstKey::hidden;
@@ -40,9 +37,8 @@ CsvTable heads_csv(const runfile::RunReader& reader) {
         std::vector<Cell> row = {length.tokens,        cell(length.samples.size()),   reader.layers()[layer],
                                  cell(head),           cell(head * kv_heads / heads), attention,
                                  std::int64_t{visible}};
-        std::size_t left_out = 0;
-        for (const analyses::Cells& cells : columns)
-          row.emplace_back(analyses::mean_over_samples(cells, length, layer, head, 0, left_out));
+        for (const HeadMeans::Quantity& quantity : means.quantities)
+          row.emplace_back(means.at(quantity, at, layer, head));
         table.rows.push_back(std::move(row));
       }
     }
@@ -160,7 +156,7 @@ void add_json(const SweepRun& run, OrderedJson& summary) {
 }
 
 std::vector<CsvTable> tables(const SweepRun& run) {
-  std::vector<CsvTable> all = {heads_csv(run.reader())};
+  std::vector<CsvTable> all = {heads_csv(run)};
   for (const HeatmapGroup& group : run.of(heatmap_groups)) {
     for (const auto& [quantity, map] : group.maps) {
       if (map) all.push_back(map_csv(*map));

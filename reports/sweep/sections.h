@@ -26,6 +26,7 @@ std::span<const Section<SweepRun>* const> sweep_sections();
 
 // One file each: <name>_section.cpp.
 const Section<SweepRun>& summary_section();
+const Section<SweepRun>& explore_section();
 const Section<SweepRun>& runs_section();
 const Section<SweepRun>& verdicts_section();
 const Section<SweepRun>& context_section();

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "reports/figures/style.h"
+#include "reports/page/page_script.h"
 #include "reports/report_testing.h"
 #include "support/shared_data.h"
 
@@ -119,7 +120,14 @@ TEST(Report, PageNeedsNothingElse) {
   write_report(write_run(folder.path() / "run", report_run()), folder.path() / "out", {}, svg_alone);
   const std::string page = read_text_file(folder.path() / "out" / "report.html");
   EXPECT_EQ(count(page, "<svg "), 11u);
-  EXPECT_EQ(count(page, "<script"), 0u);
+  EXPECT_EQ(count(page, "<script"), 2u);  // our script, and numbers, which no browser takes for one
+  EXPECT_EQ(count(page, fmt::format("<script>{}</script>", page_script())), 1u);
+  EXPECT_EQ(count(page, "<div data-part=\"explore\" hidden><script type=\"application/octet-stream\">"), 1u);
+  EXPECT_EQ(count(page, fmt::format("; script-src '{}'\">", script_source(page_script()))), 1u);
+  EXPECT_EQ(count(page, "script-src"), 1u);
+  // Without the script, what it fills is not seen.
+  EXPECT_EQ(count(page, "<section id=\"explore-section\" class=\"scripted\" hidden>"), 1u);
+  EXPECT_EQ(count(page, "<a href=\"#explore-section\" class=\"scripted\" hidden>"), 1u);
   EXPECT_EQ(count(page, "<link"), 0u);
   EXPECT_EQ(count(page, "<img"), 0u);
   EXPECT_EQ(count(page, "<image"), 0u);
@@ -283,7 +291,8 @@ TEST(Report, TextFromTheRunIsEscaped) {
   run.bos_policy = "always & \"<b>\"";
   write_report(write_run(folder.path() / "run", run), folder.path() / "out", {}, svg_alone);
   const std::string page = read_text_file(folder.path() / "out" / "report.html");
-  EXPECT_THAT(page, Not(HasSubstr("<script")));
+  EXPECT_EQ(count(page, "<script"), 2u);  // as in a page without such a name
+  EXPECT_THAT(page, Not(HasSubstr("<script>alert")));
   EXPECT_THAT(page, Not(HasSubstr("<b>\"")));
   EXPECT_THAT(page, HasSubstr("&lt;script&gt;alert(1)&lt;/script&gt;"));
 }

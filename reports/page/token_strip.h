@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gainlens::reports {
+
+/// The strongest keys of each query of a prompt, for heads of some layers.
+struct TokenStrip {
+  std::vector<std::string> tokens;  ///< of the prompt, as text; untrusted: the page shows every character of it as text
+  std::vector<std::int64_t> layers;  ///< the model's own numbers
+  std::size_t heads = 0;             ///< of each of these layers
+  std::size_t top = 0;               ///< keys that are kept of a query
+  /// [layer of `layers`, head, query, top] Positions of keys, and the weights on them; -1 where a query has fewer.
+  std::vector<double> keys;
+  std::vector<double> weights;
+};
+
+/// A part of a page, filled by its script, that shows the tokens in a row. The query that is pointed at, or reached by
+/// the arrow keys, colours the others by its weights in the chosen head. Without a script the page shows nothing of it.
+/// Its data are the words {"tokens", "layers", "heads", "top", "keys", "weights"}, where the last two are places among
+/// the numbers: see embedded_data.h. Keys and weights are rounded to float32.
+std::string token_strip(const TokenStrip& strip);
+
+}  // namespace gainlens::reports
