@@ -3,6 +3,7 @@
 #include "cli/given_run.h"
 #include "cli/ignored_keys.h"
 #include "cli/text_options.h"
+#include "cli/written_report.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/json.h"
@@ -15,6 +16,7 @@
 #include "models/checkpoint/load_decoder.h"
 #include "models/checkpoint/torch_dtype.h"
 #include "recommend/recommender_files.h"
+#include "reports/look/look_report.h"
 #include "reports/terminal/look_terminal.h"
 
 #include <charconv>
@@ -40,6 +42,7 @@ struct LookArguments {
   std::string dtype = "float32";
   bool stream_weights = false;
   bool allow_extrapolation = false;
+  std::string out;
 };
 
 /// "17.2": layer and head.
@@ -120,8 +123,18 @@ look::LookOptions options_of(const LookArguments& arguments, const look::Prompt&
   return options;
 }
 
+/// The folder of a prompt's page: --out, or with --batch a folder in it for each line.
+std::filesystem::path page_folder(const LookArguments& arguments, std::size_t place) {
+  const std::filesystem::path out = arguments.out;
+  return arguments.batch.empty() ? out : out / fmt::format("prompt-{}", place + 1);
+}
+
 void look(const LookArguments& arguments, const GlobalOptions& global) {
   check_numbers(arguments);
+  if (!arguments.out.empty()) {
+    check_holds_no_run(std::filesystem::weakly_canonical(arguments.out), "--out");
+    ensure_writable_folder(arguments.out);
+  }
   const std::filesystem::path path = formats::locate_checkpoint(arguments.model);
   refuse_run_for_checkpoint(path);
   CHECK(!recommend::is_recommender(path), "{}: is a recommender; look takes language models",
@@ -145,6 +158,11 @@ void look(const LookArguments& arguments, const GlobalOptions& global) {
   const auto model = models::load_own_decoder(checkpoint.path, load);
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     const PromptLook found = look::look_at(*model, prompts[i], options[i]);
+    if (!arguments.out.empty()) {
+      const std::filesystem::path out = page_folder(arguments, i);
+      tell_written(reports::write_look_report({&found, query_of(arguments, prompts[i]), path.filename().string()}, out),
+                   out, "look");
+    }
     if (global.json) {
       reports::write_look_json(found, write_result);
     } else {
@@ -193,6 +211,9 @@ void add_look(CLI::App& app, const GlobalOptions& global, Action& action) {
                     "same");
   command->add_flag("--allow-extrapolation", arguments->allow_extrapolation,
                     "Allow a prompt longer than the model's number of positions");
+  command->add_option("--out", arguments->out,
+                      "Folder for report.html, summary.json and tables as CSV; made if it does not exist. With --batch "
+                      "it holds a folder for each prompt");
   add_ignored_keys(*command, arguments->ignored_config_keys);
   command->callback([arguments, &global, &action] { action = [arguments, &global] { look(*arguments, global); }; });
 }

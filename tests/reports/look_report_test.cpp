@@ -1,0 +1,128 @@
+#include "reports/look/look_report.h"
+#include "reports/terminal/look_terminal.h"
+#include "support/shared_data.h"
+
+#include "core/json.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+namespace gainlens::reports {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+
+/// Two heads of one layer and three tokens, of which one would be markup and one an order to the terminal.
+PromptLook small_look() {
+  PromptLook look;
+  look.tokens = {1, 7, 9};
+  look.token_texts = {"<s>", "<script>alert(1)</script>", "\x1b[2J"};
+  look.bos_policy = "BOS 1";
+  look.top_count = 2;
+  look.windows = {0};
+  look.next = {{4, "</td><b>", 2.5, 0.75}, {5, "x", 1.25, 0.25}};
+  for (std::int64_t head = 0; head < 2; ++head) {
+    LookedHead& one = look.heads.emplace_back();
+    one.layer = 3;
+    one.head = head;
+    one.n_eff = {1, 1.5, head == 0 ? 2.5F : nan};
+    one.kalman_gain = {0.5, 0.625, 0.75};
+    one.entropy = {0, 0.5, 1};
+    one.bos_mass = {1, 0.75, 0.5};
+    one.top_keys = {0, -1, 0, 1, 2, 0};
+    one.top_weights = {1, nan, 0.75, 0.25, 0.5, 0.375};
+    one.column_mean = {0.75, 0.25, nan};
+  }
+  look.query = LookedQuery{3, 1, 2, {0.375, 0.125, 0.5}};
+  look.lens = {{3, {{4, "</td><b>", 2.5, 0.75}}}};
+  look.parts = LogitParts{4, 5, 1.25, 1.25, {{"embedding", 1.0}, {"blocks.3.mlp", 0.25}}, 1.25, {}};
+  return look;
+}
+
+TEST(LookTerminal, ShowsWhatWasSeenAndNothingRaw) {
+  const std::string text = print_look(small_look(), 2);
+  EXPECT_THAT(text, HasSubstr("    3.0      2.50   0.750     1.00     0.500  2 '"));
+  EXPECT_THAT(text, HasSubstr("    3.1         -   0.750"));
+  EXPECT_THAT(text, HasSubstr("parts     of the logit difference +1.2500 at the last token; they sum to +1.2500"));
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+  // The bars of head 3.1: weights .375, .125, .5.
+  EXPECT_THAT(text, HasSubstr("|▆▂█|"));
+}
+
+TEST(LookTerminal, TheLineForProgramsHasItsMembersInOrder) {
+  PromptLook look = small_look();
+  look.query.reset();
+  look.lens.clear();
+  look.parts.reset();
+  std::string line;
+  write_look_json(look, [&](std::string_view piece) { line += piece; });
+  EXPECT_EQ(
+      line,
+      R"({"tokens":[1,7,9],"next":[{"id":4,"logit":2.5,"probability":0.75},{"id":5,"logit":1.25,"probability":0.25}],)"
+      R"("heads":[{"layer":3,"head":0,"n_eff":[1,1.5,2.5],"kalman_gain":[0.5,0.625,0.75],"entropy":[0,0.5,1],)"
+      R"("bos_mass":[1,0.75,0.5],"top_keys":[[[0,1]],[[0,0.75],[1,0.25]],[[2,0.5],[0,0.375]]],)"
+      R"("column_mean":[0.75,0.25,null]},{"layer":3,"head":1,"n_eff":[1,1.5,null],"kalman_gain":[0.5,0.625,0.75],)"
+      R"("entropy":[0,0.5,1],"bos_mass":[1,0.75,0.5],"top_keys":[[[0,1]],[[0,0.75],[1,0.25]],[[2,0.5],[0,0.375]]],)"
+      R"("column_mean":[0.75,0.25,null]}]})"
+      "\n");
+  // What is asked for besides follows.
+  line.clear();
+  write_look_json(small_look(), [&](std::string_view piece) { line += piece; });
+  const Json json = Json::parse(line);
+  EXPECT_EQ(json.at("attribution").at("parts").at(1).at("value"), 0.25);
+  EXPECT_EQ(json.at("query").at("weights").at(2), 0.5);
+  EXPECT_EQ(json.at("lens").at(0).at("layer"), 3);
+}
+
+TEST(LookTerminal, LeavesKeysOutThatFewQueriesSee) {
+  PromptLook look;
+  look.tokens.assign(8, 1);
+  LookedHead& head = look.heads.emplace_back();
+  head.column_mean = {0.5F, 0, 0, 0, 0, 0.1F, 0.9F, 1};
+  const std::vector<SinkKey> keys = sink_keys(look, 3);
+  ASSERT_EQ(keys.size(), 3u);
+  EXPECT_EQ(keys[0].position, 0);
+  EXPECT_EQ(keys[0].heads, 1);
+  EXPECT_EQ(keys[1].position, 5);
+}
+
+TEST(LookReport, IsAPageWithTables) {
+  const testing::TemporaryFolder folder;
+  const PromptLook look = small_look();
+  const WrittenReport written = write_look_report({&look, 2, "<i>model</i>"}, folder.path() / "page");
+  EXPECT_TRUE(written.failed.empty());
+  const std::string page = read_text_file(folder.path() / "page" / "report.html");
+  EXPECT_THAT(page, Not(HasSubstr("<script>alert")));
+  EXPECT_THAT(page, Not(HasSubstr("</td><b>")));
+  EXPECT_THAT(page, Not(HasSubstr("<i>model")));
+  EXPECT_THAT(page, HasSubstr("data-part=\"tokens\""));
+  EXPECT_EQ(read_text_file(folder.path() / "page/tables/parts.csv"), "part,adds\nembedding,1\nblocks.3.mlp,0.25\n");
+  EXPECT_EQ(read_text_file(folder.path() / "page/tables/keys.csv"), "position,mean_weight,heads\n0,0.75,2\n1,0.25,0\n");
+}
+
+TEST(LookReport, ALongPromptHasNoStripAndSaysSo) {
+  const testing::TemporaryFolder folder;
+  PromptLook look;
+  look.top_count = 8;
+  const std::size_t length = 2 + most_strip_numbers / 16;
+  look.tokens.assign(length, 1);
+  LookedHead& head = look.heads.emplace_back();
+  head.n_eff = head.kalman_gain = head.entropy = head.bos_mass = head.column_mean = std::vector<float>(length, 0.5F);
+  head.top_keys.assign(8 * length, 0);
+  head.top_weights.assign(8 * length, 0.5F);
+  write_look_report({&look, 0, "model"}, folder.path());
+  const std::string page = read_text_file(folder.path() / "report.html");
+  EXPECT_THAT(page, HasSubstr("No strip of tokens"));
+  EXPECT_THAT(page, Not(HasSubstr("data-part=\"tokens\"")));
+  EXPECT_THAT(page, HasSubstr("more are in tables/tokens.csv"));
+}
+
+}  // namespace
+}  // namespace gainlens::reports
