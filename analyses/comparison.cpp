@@ -92,26 +92,33 @@ ChunkValues nll(const RunReader& reader, const Length& length) {
 struct Side {
   const RunReader& reader;
   LayerChoice chosen;
-  Maybe<Cells> bos_mass;
-  Maybe<Cells> total_mass;
+  std::vector<Maybe<Cells>> of_heads;  // compared_head_quantities
 };
 
 Side side_of(const RunReader& reader, LayerChoice chosen) {
-  Side side{reader, std::move(chosen), Cells::read(reader, "summary/bos_mass"),
-            Maybe<Cells>::none("the run has no statistics")};
-  if (reader.request().statistics) side.total_mass = sink_keys(reader).total_mass;
+  Side side{reader, std::move(chosen), {}};
+  for (const std::string_view name : compared_head_quantities) {
+    if (name != "total_sink_mass") {
+      side.of_heads.push_back(Cells::read(reader, fmt::format("summary/{}", name)));
+    } else {
+      side.of_heads.push_back(reader.request().statistics ? sink_keys(reader).total_mass
+                                                          : Maybe<Cells>::none("the run has no statistics"));
+    }
+  }
   return side;
 }
 
 /// Mean over heads of the total sink mass.
 ChunkValues total_mass(const Side& side, const Length& length) {
-  if (!side.total_mass) return {{}, side.total_mass.reason()};
+  const auto place = std::ranges::find(compared_head_quantities, "total_sink_mass") - compared_head_quantities.begin();
+  const Maybe<Cells>& mass = side.of_heads[static_cast<std::size_t>(place)];
+  if (!mass) return {{}, mass.reason()};
   ChunkValues chunks{{}, "no key can be a sink at this length"};
   for (const std::int64_t sample : length.samples) {
     std::vector<double> values;
     for (const std::size_t layer : side.chosen.all) {
-      for (std::size_t head = 0; head < side.total_mass->heads(); ++head) {
-        const double value = side.total_mass->at(length.index, sample, layer, head);
+      for (std::size_t head = 0; head < mass->heads(); ++head) {
+        const double value = mass->at(length.index, sample, layer, head);
         if (std::isfinite(value)) values.push_back(value);
       }
     }
@@ -194,7 +201,6 @@ std::string why_no_heads(const Request& first, const Request& second, bool only_
 }
 
 void add_heads(Comparison& result, const Side& first, const Side& second, const Length& length, const Length& other) {
-  const ComparedQuantity bos = quantity_named("bos_mass"), total = quantity_named("total_sink_mass");
   for (const std::size_t layer : first.chosen.all) {
     const std::int64_t number = first.reader.layers()[layer];
     const auto& numbers = second.reader.layers();
@@ -206,9 +212,14 @@ void add_heads(Comparison& result, const Side& first, const Side& second, const 
         const ChunkValues x = of_head(a, length, layer, head), y = of_head(b, other, matching, head);
         return result.unpaired.empty() ? paired(quantity, x, y) : side_by_side(quantity, x, y, result.unpaired);
       };
-      result.heads.push_back({length.tokens, number, static_cast<std::int64_t>(head),
-                              compared(bos, first.bos_mass, second.bos_mass),
-                              compared(total, first.total_mass, second.total_mass)});
+      HeadDifference& one = result.heads.emplace_back();
+      one.tokens = length.tokens;
+      one.layer = number;
+      one.head = static_cast<std::int64_t>(head);
+      for (std::size_t i = 0; i < compared_head_quantities.size(); ++i) {
+        one.quantities.push_back(
+            compared(quantity_named(compared_head_quantities[i]), first.of_heads[i], second.of_heads[i]));
+      }
     }
   }
 }
@@ -365,8 +376,7 @@ OrderedJson to_json(const Comparison& comparison) {
   json["heads"] = OrderedJson::array();
   for (const HeadDifference& head : comparison.heads) {
     OrderedJson row{{"tokens", head.tokens}, {"layer", head.layer}, {"head", head.head}};
-    row["bos_mass"] = to_json(head.bos_mass);
-    row["total_sink_mass"] = to_json(head.total_mass);
+    for (const PairedDifference& one : head.quantities) row[std::string(one.quantity.name)] = to_json(one);
     json["heads"].push_back(std::move(row));
   }
   if (!comparison.no_heads.empty()) json["heads_reason"] = comparison.no_heads;

@@ -4,6 +4,7 @@
 #include "analyses/options.h"
 #include "runfile/run_reader.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -53,9 +54,10 @@ struct HeadDifference {
   std::int64_t tokens;
   std::int64_t layer;  ///< the model's own number
   std::int64_t head;
-  PairedDifference bos_mass;
-  PairedDifference total_mass;  ///< total sink mass
+  std::vector<PairedDifference> quantities;  ///< of compared_head_quantities, in that order
 };
+inline constexpr std::array<std::string_view, 5> compared_head_quantities = {"bos_mass", "total_sink_mass", "n_eff",
+                                                                             "kalman_gain", "entropy"};
 
 /// How do two runs differ? They are compared chunk by chunk if the same length and sample number hold the same tokens
 /// in both. Otherwise the values are given without a difference, and with the reason.

@@ -8,6 +8,9 @@
 #include "reports/words/counts.h"
 #include "reports/words/numbers.h"
 
+#include <algorithm>
+#include <cmath>
+#include <functional>
 #include <string_view>
 
 namespace gainlens::reports {
@@ -47,7 +50,7 @@ CsvTable differences_csv(Runs runs) {
 /// Head by head, where the runs have the same layers and heads.
 CsvTable head_differences_csv(Runs runs) {
   CsvTable table{"head-differences", {"first", "second", "tokens", "layer", "head"}, {}};
-  for (const std::string quantity : {"bos_mass", "total_sink_mass"}) {
+  for (const std::string_view quantity : analyses::compared_head_quantities) {
     for (const char* column : {"first", "second", "difference", "low", "high"})
       table.header.push_back(fmt::format("{}_{}", quantity, column));
   }
@@ -55,13 +58,13 @@ CsvTable head_differences_csv(Runs runs) {
   for (const SweepRun& run : later(runs)) {
     for (const analyses::HeadDifference& head : run.of(comparison_with_first).heads) {
       std::vector<Cell> row = {runs.front().label(), run.label(), head.tokens, head.layer, head.head};
-      for (const auto* compared : {&head.bos_mass, &head.total_mass}) {
-        row.push_back(cell(compared->first));
-        row.push_back(cell(compared->second));
-        row.push_back(cell(compared->difference));
-        append(row, compared->interval);
+      for (const analyses::PairedDifference& compared : head.quantities) {
+        row.push_back(cell(compared.first));
+        row.push_back(cell(compared.second));
+        row.push_back(cell(compared.difference));
+        append(row, compared.interval);
       }
-      row.push_back(cell(head.bos_mass.pairs));
+      row.push_back(cell(head.quantities.front().pairs));
       table.rows.push_back(std::move(row));
     }
   }
@@ -104,6 +107,41 @@ PaperTable differences_table(const SweepRun& run) {
   return table;
 }
 
+/// The heads in which the two runs differ most, at the longest length that both have.
+PaperTable changed_heads_table(const SweepRun& run) {
+  constexpr std::size_t most = 5;
+  const analyses::Comparison& comparison = run.of(comparison_with_first);
+  const std::string &first = run.first()->label(), &second = run.label();
+  PaperTable table{"changed-heads", "", {{"head"}, {first}, {second}, {"difference"}, {"95% interval"}}, {}};
+  if (comparison.heads.empty()) return table;
+  const std::int64_t longest = std::ranges::max(comparison.heads, {}, &analyses::HeadDifference::tokens).tokens;
+  std::size_t compared = 0;
+  for (const analyses::HeadDifference& head : comparison.heads) compared += head.tokens == longest ? 1 : 0;
+  for (std::size_t i = 0; i < analyses::compared_head_quantities.size(); ++i) {
+    std::vector<const analyses::HeadDifference*> order;
+    for (const analyses::HeadDifference& head : comparison.heads) {
+      const analyses::Measured& difference = head.quantities[i].difference;
+      if (head.tokens == longest && difference && *difference != 0) order.push_back(&head);
+    }
+    if (order.empty()) continue;
+    std::ranges::stable_sort(order, std::greater{},
+                             [i](const auto* head) { return std::abs(*head->quantities[i].difference); });
+    table.rows.push_back({heading_of(order.front()->quantities[i].quantity)});
+    for (std::size_t rank = 0; rank < std::min(most, order.size()); ++rank) {
+      const analyses::PairedDifference& one = order[rank]->quantities[i];
+      table.rows.push_back({fmt::format("{}.{}", order[rank]->layer, order[rank]->head), shown(one.first),
+                            shown(one.second), signed_digits(one.difference),
+                            one.interval ? shown(one.interval) : "–"});
+    }
+  }
+  table.caption = fmt::format(
+      "The heads (layer.head) that differ most between {} and {} at {} tokens: of {} heads the {} with the largest "
+      "difference of each quantity. They are chosen by these chunks, so that their differences are too large and their "
+      "intervals too short. head-differences.csv has all heads.",
+      first, second, format_count(longest), compared, most);
+  return table;
+}
+
 PaperTable run_differences_table(const SweepRun& run) {
   const std::string &first = run.first()->label(), &second = run.label();
   PaperTable table{"run-differences",
@@ -123,7 +161,7 @@ std::string listed(const std::vector<std::int64_t>& lengths) {
 }
 
 std::vector<std::string> files() {
-  return {"differences", "run-differences", "head-differences"};
+  return {"differences", "run-differences", "head-differences", "changed-heads"};
 }
 
 /// "differences" of the second run, "differences-3" of the third.
@@ -142,6 +180,7 @@ void add_blocks(std::vector<Block>& all, const SweepRun& run, std::size_t number
     return;
   }
   all.push_back(numbered(differences_table(run), number));
+  all.push_back(numbered(changed_heads_table(run), number));
   if (comparison.lengths.empty())
     all.push_back(
         Html{fmt::format("<p class=\"absent\">{} and {} have no context length in common.</p>\n", first, second)});
