@@ -49,8 +49,17 @@ double detectable_mean(const Estimate& estimate) {
          estimate.error;
 }
 
+/// An equivalence test over documents.
+Equivalence document_equivalence(const std::vector<double>& differences) {
+  const double margin = runfile::declared.margin;
+  if (differences.size() < 2)
+    return no_equivalence(margin, differences.size(), "a test over documents needs at least 2");
+  const Equivalence test = test_equivalence(differences, margin);
+  return test.p ? test : no_equivalence(margin, differences.size(), "the difference is the same in every document");
+}
+
 ArmDifference paired_difference(const std::vector<double>& differences) {
-  const Equivalence test = test_equivalence(differences, runfile::declared.margin, "there is no document");
+  const Equivalence test = document_equivalence(differences);
   ArmDifference found{mean(differences), mean_interval(differences), test.difference_p,
                       Measured::none("there is no error of the difference")};
   if (!test.difference_p) {
@@ -123,8 +132,7 @@ GateArmEffect effect_of(const GateArmsRun& run, std::size_t arm, std::uint64_t s
     if (arm > 0) made.to_native = paired_difference(differences_of(run, arm, 0, context));
   }
   if (arm == 0) return effect;
-  effect.at_trained =
-      test_equivalence(differences_of(run, arm, 0, trained_context(run)), runfile::declared.margin, "no document");
+  effect.at_trained = document_equivalence(differences_of(run, arm, 0, trained_context(run)));
   effect.slope = context_slope(run, arm, seed);
   return effect;
 }

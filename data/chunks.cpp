@@ -5,8 +5,6 @@
 #include "core/quantity.h"
 #include "runfile/text_layout.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <numeric>
 
@@ -29,22 +27,46 @@ runfile::TextLayout layout_of(const ChunkPlan& plan) {
   return {plan.lengths, plan.samples, plan.nested, std::nullopt, plan.bos.has_value()};
 }
 
-/// What to do if chunks need more tokens than there are.
-std::string remedies(const ChunkPlan& plan, runfile::TextLayout layout, std::int64_t length, std::int64_t available) {
-  std::int64_t fits = 0, too_long = plan.nested ? plan.lengths.back() : length;
-  while (too_long - fits > 1) {
-    const std::int64_t tried = std::midpoint(fits, too_long);
-    layout.lengths = {tried};
-    (runfile::tokens_needed(layout, tried) <= available ? fits : too_long) = tried;
+/// The largest number from 1 to `above` - 1 that fits; 0: none does. If a number fits, smaller ones do too.
+template <typename Fits>
+std::int64_t largest(std::int64_t above, const Fits& fits) {
+  std::int64_t most = 0;
+  while (above - most > 1) {
+    const std::int64_t tried = std::midpoint(most, above);
+    (fits(tried) ? most : above) = tried;
   }
-  std::vector<std::string> all = {"a longer text"};
-  if (plan.samples > 1) all.emplace_back("fewer --samples");
-  constexpr std::int64_t shortest = 2;
-  if (fits >= shortest) all.push_back(fmt::format("--lengths of at most {}", fits));
-  return fmt::format("{}", fmt::join(all, " or "));
+  return most;
+}
+
+/// What to do if chunks need more tokens than there are.
+std::string remedies(const ChunkPlan& plan, const runfile::TextLayout& layout, std::int64_t length,
+                     std::int64_t available) {
+  const std::int64_t samples = largest(plan.samples, [&](std::int64_t tried) {
+    runfile::TextLayout fewer = layout;
+    fewer.samples = tried;
+    return std::ranges::all_of(plan.lengths,
+                               [&](std::int64_t one) { return runfile::tokens_needed(fewer, one) <= available; });
+  });
+  const std::int64_t tokens = largest(plan.nested ? plan.lengths.back() : length, [&](std::int64_t tried) {
+    runfile::TextLayout shorter = layout;
+    shorter.lengths = {tried};
+    return runfile::tokens_needed(shorter, tried) <= available;
+  });
+  std::string all = "a longer text";
+  for (const std::string& one : {plan.advice.samples(samples), plan.advice.lengths(tokens)})
+    if (!one.empty()) all += " or " + one;
+  return all;
 }
 
 }  // namespace
+
+std::string ChunkAdvice::give_samples(std::int64_t most) {
+  return most >= 1 ? fmt::format("--samples of at most {}", most) : std::string();
+}
+
+std::string ChunkAdvice::give_lengths(std::int64_t most) {
+  return most >= 2 ? fmt::format("--lengths of at most {}", most) : std::string();
+}
 
 std::optional<std::int64_t> tokens_needed(const ChunkPlan& plan) {
   check(plan);

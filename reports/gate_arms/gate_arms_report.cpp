@@ -6,7 +6,10 @@
 #include "reports/section.h"
 #include "reports/terminal/gate_arms_terminal.h"
 
+#include <fmt/ranges.h>
+
 #include <span>
+#include <string>
 #include <vector>
 
 namespace gainlens::reports {
@@ -16,14 +19,28 @@ using analyses::ArmInContext;
 using analyses::GateArmEffect;
 using Readings = std::span<const ReadGateArms>;
 
+/// What the caption says of the arms that have a panel of their own; empty: there are none.
+std::string other_panel(const analyses::GateArmEffects& effects) {
+  std::vector<std::string> far;
+  for (const GateArmEffect& effect : effects.arms)
+    if (!keeps_scale(effect)) far.push_back(effect.arm);
+  if (far.empty()) return {};
+  const bool alone = far.size() + 1 == effects.arms.size();  // native has no curve
+  return fmt::format(" {} {} the gates far from their scale{}.", fmt::join(far, " and "),
+                     far.size() == 1 ? "leaves" : "leave",
+                     alone ? "" : ": (b) has an axis of its own, because such changes would flatten (a)");
+}
+
 Caption gate_arms_caption(const analyses::GateArmEffects& effects) {
-  return {fmt::format("Change of the loss by each arm, in contexts that grow to the left of the same targets; {}, "
-                      "trained with {} tokens. Bars are 95% intervals over documents.",
-                      counted(effects.documents, "document"), format_count(effects.trained_length)),
-          fmt::format("It shows whether {} does better than its controls, and whether that grows with the context.",
-                      effects.judged),
-          "The model was trained with its own gates. A higher loss does not say that a model trained with another gate "
-          "would be worse."};
+  return {
+      fmt::format("Change of the loss by each arm, in contexts that grow to the left of the same targets; {}. The "
+                  "line T_train is the context that the model was trained with, {} tokens.{} Bars are 95% "
+                  "intervals over documents; points of one context stand side by side.",
+                  counted(effects.documents, "document"), format_count(effects.trained_length), other_panel(effects)),
+      fmt::format("It shows whether {} does better than its controls, and whether that grows with the context.",
+                  effects.judged),
+      "The model was trained with its own gates. A higher loss does not say that a model trained with another gate "
+      "would be worse."};
 }
 
 std::vector<Block> gate_arms_blocks(Readings readings) {

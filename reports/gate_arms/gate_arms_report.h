@@ -17,8 +17,11 @@ struct ReadGateArms {
   std::string label() const { return effects->judged; }
 };
 
-/// The change of the loss against the context, of each arm that keeps the gate's scale, with intervals. Missing with
-/// one context.
+/// Whether an arm leaves the gates near their scale, as all do but `raw` and `one`.
+bool keeps_scale(const analyses::GateArmEffect& effect);
+
+/// The change of the loss against the context, of each arm, with intervals and a line at the trained length. Arms that
+/// do not keep the gate's scale have a panel of their own. Missing with one context.
 analyses::Maybe<Figure> gate_arms_figure(const analyses::GateArmEffects& effects);
 
 /// Writes the report of `gainlens gate-arms --report` into `out`: see write_files().

@@ -67,7 +67,7 @@ std::string loss_table(const GateArmEffects& effects) {
 
 /// How the change at the trained length stands to the margin.
 std::string at_trained_words(const analyses::Equivalence& test) {
-  if (!test.interval) return fmt::format("not known: {}", test.interval.reason());
+  if (!test.interval) return "not known";
   const double centre = (test.interval->low + test.interval->high) / 2;
   switch (test.flatness) {
     case analyses::Flatness::equivalent:
@@ -111,6 +111,8 @@ std::string means_table(const GateArmEffects& effects) {
 std::string power_lines(const GateArmEffects& effects) {
   const auto judged = std::ranges::find(effects.arms, effects.judged, &GateArmEffect::arm);
   if (judged == effects.arms.end()) return {};
+  const analyses::Measured& first = judged->contexts.front().to_native->detectable;
+  if (effects.documents < 2) return fmt::format("\npower     not known: {}\n", first.reason());
   std::string text = fmt::format("\npower     {} show with {:.0f}% probability, at 5%, a difference of\n",
                                  counted(effects.documents, "document"), 100 * runfile::declared.power);
   const auto line = [&](const std::string& against, std::int64_t tokens, const analyses::Measured& detectable) {

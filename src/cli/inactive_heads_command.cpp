@@ -39,6 +39,7 @@ struct InactiveHeadsArguments {
   std::int64_t draws = 5;
   std::string dtype = "float32";
   bool stream_weights = false;
+  bool allow_extrapolation = false;
   std::string out;
 };
 
@@ -122,6 +123,7 @@ interventions::InterveneOptions options_of(const InactiveHeadsArguments& argumen
   options.every.heads = true;
   options.dtype = models::parse_dtype(arguments.dtype, "--dtype");
   options.stream_weights = arguments.stream_weights;
+  options.allow_extrapolation = arguments.allow_extrapolation;
   options.seed = global.seed;
   options.out = arguments.out;
   options.quiet = global.quiet;
@@ -205,6 +207,8 @@ void add_inactive_heads(CLI::App& app, const GlobalOptions& global, Action& acti
   command->add_flag("--stream-weights", arguments->stream_weights,
                     "For models larger than memory: read each layer from the files when it runs. The numbers are the "
                     "same");
+  command->add_flag("--allow-extrapolation", arguments->allow_extrapolation,
+                    "Allow a length above the model's number of positions");
   command->add_option("--out", arguments->out,
                       "Run folder that keeps the interventions, as that of intervene. The same command called again "
                       "continues it, or prints it");

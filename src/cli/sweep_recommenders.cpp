@@ -12,6 +12,7 @@
 #include "core/progress.h"
 #include "core/sha256.h"
 #include "experiment/job.h"
+#include "formats/hub_cache.h"
 #include "recommend/arm.h"
 #include "recommend/finished_seeds.h"
 #include "recommend/recommender_files.h"
@@ -189,9 +190,13 @@ void add_recommender_sweep_options(CLI::App& command, RecommenderSweepArguments&
 }
 
 void refuse_recommender_sweep_options(const CLI::App& command, const RecommenderSweepArguments& arguments) {
-  for (const char* option : {"--data", "--arm"})
-    CHECK(command.count(option) == 0, "{}: is for recommenders, and {} is none; leave it out", option,
+  for (const char* option : {"--data", "--arm"}) {
+    if (command.count(option) == 0) continue;
+    std::error_code error;
+    CHECK(fs::exists(formats::locate_checkpoint(arguments.model), error), "{}: no such folder",
           printable(arguments.model));
+    throw_invalid("{}: is for recommenders, and {} is none; leave it out", option, printable(arguments.model));
+  }
   refuse_interaction_policy(command, "is an option of --data");
 }
 

@@ -1,7 +1,6 @@
 #include "interventions/document_source.h"
 
 #include "core/check.h"
-#include "data/chunks.h"
 #include "interventions/text_overlap.h"
 
 #include <optional>
@@ -10,10 +9,10 @@
 namespace gainlens::interventions {
 
 DocumentSource read_documents(const sweep::TokenSourceOptions& from, const models::CheckpointSource& checkpoint,
-                              std::int64_t length, std::int64_t samples) {
+                              std::int64_t length, std::int64_t samples, const data::ChunkAdvice& advice) {
   const models::DecoderConfig& config = checkpoint.config;
   const auto plan = [&](std::optional<tokenizers::TokenId> bos) {
-    return data::ChunkPlan{.lengths = {length}, .samples = samples, .bos = bos};
+    return data::ChunkPlan{.lengths = {length}, .samples = samples, .bos = bos, .advice = advice};
   };
   DocumentSource read;
   read.source = sweep::read_tokens(from, checkpoint.path, config.vocabulary, config.bos_token, [&](bool bos) {
@@ -26,12 +25,12 @@ DocumentSource read_documents(const sweep::TokenSourceOptions& from, const model
 
 DocumentSource read_calibration(const sweep::TokenSourceOptions& test_from, const std::filesystem::path& calibration,
                                 const models::CheckpointSource& checkpoint, std::int64_t length, std::int64_t samples,
-                                const DocumentSource& test) {
+                                const DocumentSource& test, const data::ChunkAdvice& advice) {
   sweep::TokenSourceOptions from = test_from;
   (from.text.empty() ? from.token_ids : from.text) = calibration;
   DocumentSource read;
   try {
-    read = read_documents(from, checkpoint, length, samples);
+    read = read_documents(from, checkpoint, length, samples, advice);
   } catch (const InvalidArgument& error) {
     throw_invalid("--calibration: {}", error.what());
   }

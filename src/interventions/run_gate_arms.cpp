@@ -76,17 +76,35 @@ void check_document_counts(const GateArmsOptions& options) {
         "--calibration: missing; gates are calibrated on another text than that of the test");
 }
 
+/// What to do about a text that is too short. Contexts must hold the trained length, and few documents have to be
+/// allowed.
+/// @param of  "--samples"
+data::ChunkAdvice gate_arms_advice(const GateArmsOptions& options, const char* of, std::int64_t fewest) {
+  data::ChunkAdvice advice;
+  advice.lengths = [trained = options.trained_length](std::int64_t most) {
+    return most >= trained ? fmt::format("--contexts of at most {}", most) : std::string();
+  };
+  advice.samples = [of, fewest](std::int64_t most) {
+    if (most < 1) return std::string();
+    return fmt::format("{} of at most {}{}", of, most, most < fewest ? " with --few-documents" : "");
+  };
+  return advice;
+}
+
 GateArmsJob read_gate_arms_job(const GateArmsOptions& options) {
   GateArmsJob job;
   check_document_counts(options);
+  const std::int64_t fewest = runfile::declared.fewest_documents;
   job.contexts = contexts_of(options);
   const std::int64_t longest = job.contexts.back();
   job.checkpoint = models::open_checkpoint(options.model, options.ignored_config_keys);
   check_model(job.checkpoint.config, longest);
   job.arms = gate_arms(options.arms, job.checkpoint.config.gate);
-  job.test = read_documents(options.source, job.checkpoint, longest, options.documents);
-  job.calibration = read_calibration(options.source, options.calibration, job.checkpoint, longest,
-                                     options.calibration_documents, job.test);
+  job.test = read_documents(options.source, job.checkpoint, longest, options.documents,
+                            gate_arms_advice(options, "--samples", options.few_documents ? 0 : fewest));
+  job.calibration =
+      read_calibration(options.source, options.calibration, job.checkpoint, longest, options.calibration_documents,
+                       job.test, gate_arms_advice(options, "--calibration-samples", 0));
   return job;
 }
 

@@ -186,12 +186,21 @@ std::function<std::string(tokenizers::TokenId)> texts_of_tokens(const tokenizers
   return [texts = std::move(texts)](tokenizers::TokenId id) { return texts.at(id); };
 }
 
+/// A sweep takes no length below shortest_length.
+data::ChunkAdvice sweep_advice() {
+  data::ChunkAdvice advice;
+  advice.lengths = [](std::int64_t most) {
+    return most >= shortest_length ? data::ChunkAdvice::give_lengths(most) : std::string();
+  };
+  return advice;
+}
+
 void read_chunks(const SweepOptions& options, Job& job) {
   // Each process would take a part of what the others need.
   CHECK(options.group.size == 1 || (is_read_again(options.source.text) && is_read_again(options.source.token_ids)),
         "--text: a pipe can be read only once, and {} processes share this run; give a file", options.group.size);
   const auto plan = [&](std::optional<tokenizers::TokenId> bos) {
-    return data::ChunkPlan{job.lengths, options.samples, options.nested, options.spread, bos};
+    return data::ChunkPlan{job.lengths, options.samples, options.nested, options.spread, bos, sweep_advice()};
   };
   job.source = read_tokens(options.source, job.checkpoint, job.config.vocabulary, job.config.bos_token, [&](bool bos) {
     return data::tokens_needed(plan(bos ? std::optional<tokenizers::TokenId>(0) : std::nullopt));

@@ -113,6 +113,16 @@ TEST(GateArmEffects, FewDocumentsGiveNoIntervalOfASlope) {
   EXPECT_EQ(effects.ruling, PredictionRuling::not_judged);
 }
 
+TEST(GateArmEffects, ReasonsNameDocuments) {
+  runfile::GateArmsRun run = planted_run(good);
+  const auto reason = [&] { return gate_arm_effects(run, 0).arms.at(2).contexts.at(0).to_native->interval.reason(); };
+  for (auto& arm : run.readings) arm.resize(2, arm.front());
+  for (auto& arm : run.readings) arm[1] = arm[0];
+  EXPECT_EQ(reason(), "the difference is the same in every document");
+  for (auto& arm : run.readings) arm.resize(1);
+  EXPECT_EQ(reason(), "a test over documents needs at least 2");
+}
+
 /// Without noise every document has the same slope, which is that of the planted line.
 TEST(GateArmEffects, SlopesAreOnTheLogarithm) {
   Planted planted = good;

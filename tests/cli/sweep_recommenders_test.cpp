@@ -133,6 +133,7 @@ TEST_F(SweepRecommenders, WrongRequestsGetOneLine) {
   expect_refused(sweep(folder_.path() / "copy"), "copy: lies in no run of gainlens train recommend");
   std::filesystem::create_directory(folder_.path() / "empty");
   expect_refusal_line(sweep(folder_.path() / "empty"), "empty");
+  expect_refused(sweep(folder_.path() / "nowhere"), "nowhere: no such folder");
   expect_refused(sweep(tiny_checkpoint.string()), "--data: is for recommenders, and ");
   expect_refused(run_gainlens({"sweep", tiny_checkpoint.string(), "--ties", "item", "--out", out_}),
                  "--ties: is an option of --data; leave it out");

@@ -10,6 +10,7 @@
 namespace gainlens::data {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
@@ -70,17 +71,31 @@ TEST(Chunks, ATextTooShortToSpreadIsRefused) {
       ThrowsMessage<InvalidArgument>(HasSubstr("the text has 5 tokens, but 2 samples of length 3 (spread) need 6")));
 }
 
-TEST(Chunks, ATextTooShortIsToldTheLongestLengthThatFits) {
+TEST(Chunks, ATextTooShortIsToldWhatFits) {
   const auto refused = [](std::int64_t tokens, const ChunkPlan& plan, const char* message) {
     EXPECT_THAT([&] { cut(count_to(tokens), plan); }, ThrowsMessage<InvalidArgument>(HasSubstr(message)));
   };
   refused(5, {.lengths = {8}, .samples = 1, .bos = 9},
           "the text has 5 tokens, but 1 sample of length 8 needs 7; give a longer text or --lengths of at most 6");
   refused(5, {.lengths = {2, 8}, .samples = 2},
-          "2 samples of length 8 need 16; give a longer text or fewer --samples or --lengths of at most 2");
+          "2 samples of length 8 need 16; give a longer text or --lengths of at most 2");
+  refused(17, {.lengths = {2, 8}, .samples = 3},
+          "3 samples of length 8 need 24; give a longer text or --samples of at most 2 or --lengths of at most 5");
   refused(6, {.lengths = {2, 8}, .samples = 2, .nested = true}, "--lengths of at most 3");
-  refused(1, {.lengths = {8}, .samples = 9}, "9 samples of length 8 need 72; give a longer text or fewer --samples");
+  refused(1, {.lengths = {8}, .samples = 9}, "9 samples of length 8 need 72; give a longer text");
+  refused(9, {.lengths = {3, 5}, .samples = 4, .nested = true},
+          "4 samples of length 5 (nested) need 18; give a longer text or --samples of at most 1 or --lengths of at "
+          "most 2");
+  EXPECT_EQ(cut(count_to(17), {.lengths = {2, 8}, .samples = 2}).size(), 4u);
+  EXPECT_EQ(cut(count_to(17), {.lengths = {2, 5}, .samples = 3}).size(), 6u);
   EXPECT_EQ(cut(count_to(5), {.lengths = {6}, .samples = 1, .bos = 9}).size(), 1u);
+}
+
+TEST(Chunks, EachCommandGivesItsOwnAdvice) {
+  const ChunkAdvice advice{.samples = [](std::int64_t most) { return "--documents " + std::to_string(most); },
+                           .lengths = [](std::int64_t) { return std::string(); }};
+  EXPECT_THAT([&] { cut(count_to(17), {.lengths = {8}, .samples = 3, .advice = advice}); },
+              ThrowsMessage<InvalidArgument>(EndsWith("need 24; give a longer text or --documents 2")));
 }
 
 TEST(Chunks, ExactlyEnoughIsEnough) {

@@ -17,7 +17,6 @@ using gainlens::testing::bytes_of;
 using gainlens::testing::TemporaryFolder;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 /// gain is equivalent at 1k and better at 2k; permuted is worse everywhere.
 runfile::GateArmsRun gate_arms_run() {
@@ -49,6 +48,15 @@ TEST(GateArmsTerminal, SaysWhatHoldsAndWhatDoesNot) {
                           HasSubstr("  - at 2048 tokens gain is better than constant (-0.0498, Holm's p")));
 }
 
+TEST(GateArmsTerminal, OneDocumentHasNoTest) {
+  runfile::GateArmsRun run = gate_arms_run();
+  for (auto& arm : run.readings) arm.resize(1);
+  const std::string text = print_gate_arms(analyses::gate_arm_effects(run, 0), "everything");
+  EXPECT_THAT(text, AllOf(HasSubstr("gain         not known  "),
+                          HasSubstr("power     not known: a test over documents needs at least 2\n"),
+                          ::testing::Not(HasSubstr("chunk"))));
+}
+
 TEST(GateArmsReport, HasAFigureATableAndASummary) {
   const TemporaryFolder folder;
   analyses::GateArmEffects effects = analyses::gate_arm_effects(gate_arms_run(), 0);
@@ -56,11 +64,19 @@ TEST(GateArmsReport, HasAFigureATableAndASummary) {
   EXPECT_TRUE(written.left_out.empty());
   EXPECT_TRUE(written.failed.empty());
   EXPECT_THAT(bytes_of(folder.path() / "page/report.html"), HasSubstr("supported"));
-  // The arm that leaves the scale of the gates is in the table alone.
-  EXPECT_THAT(bytes_of(folder.path() / "page/gate-arms.svg"), AllOf(HasSubstr("permuted"), Not(HasSubstr(">one<"))));
+  EXPECT_THAT(bytes_of(folder.path() / "page/gate-arms.svg"),
+              AllOf(HasSubstr("permuted"), HasSubstr(">one<"), HasSubstr(">train<"), HasSubstr("(b)")));
+  EXPECT_THAT(bytes_of(folder.path() / "page/report.html"),
+              HasSubstr("one leaves the gates far from their scale: (b) has an axis of its own"));
   EXPECT_THAT(bytes_of(folder.path() / "page/summary.json"), HasSubstr("gate_arms"));
   EXPECT_THAT(bytes_of(folder.path() / "page/tables/gate-arms.csv"),
               AllOf(HasSubstr("arm,tokens,nll,delta,"), HasSubstr(",,,,,0.5,0.125,9.5\n"), HasSubstr("\none,2048,")));
+  // Without raw and one there is one panel, without the others too.
+  analyses::GateArmEffects few = effects;
+  few.arms.pop_back();
+  EXPECT_THAT(gate_arms_figure(few)->script, AllOf(HasSubstr("layout 1,1"), HasSubstr("from first 1024, graph 0")));
+  few.arms = {effects.arms.front(), effects.arms.back()};
+  EXPECT_THAT(gate_arms_figure(few)->script, HasSubstr("layout 1,1"));
   for (analyses::GateArmEffect& effect : effects.arms) effect.contexts.resize(1, effect.contexts.front());
   EXPECT_EQ(gate_arms_figure(effects).reason(), "there is one context");
 }
