@@ -9,7 +9,9 @@
 #include "core/counted.h"
 #include "core/number_ranges.h"
 #include "core/quantity.h"
+#include "core/sha256.h"
 #include "runfile/bos_words.h"
+#include "runfile/depth_run.h"
 
 #include <fmt/ranges.h>
 
@@ -55,6 +57,31 @@ CheckOutcome version(const CheckedSweep& run) {
   return {fmt::format("statistics version {}, and this gainlens computes {}: the run lacks {}", version,
                       runfile::statistics_version, fmt::join(lacks, ", ")),
           "sweep again into another folder, if you need it"};
+}
+
+/// What `sweep --depth-precision` has written beside the run.
+CheckOutcome depth(const CheckedSweep& run) {
+  const std::filesystem::path folder = run.reader.path().parent_path();
+  const std::string advice = fmt::format("delete {} and repeat the sweep with --depth-precision", runfile::depth_file);
+  try {
+    const auto stored = runfile::read_depth_run(folder);
+    if (!stored) return satisfactory(fmt::format("there is no {}", runfile::depth_file));
+    std::error_code error;
+    if (!std::filesystem::exists(folder / "request.json", error))
+      return not_known(fmt::format("whether {} belongs to this run, which has no request.json", runfile::depth_file));
+    if (stored->request != sha256_file(folder / "request.json"))
+      return {
+          fmt::format("{} is that of another request, as before lengths or samples were added", runfile::depth_file),
+          "repeat the sweep with --depth-precision"};
+    const std::size_t chunks = run.reader.lengths().size() * static_cast<std::size_t>(run.reader.samples());
+    if (stored->chunks.size() != chunks)
+      return {fmt::format("{} has {}, and the run {}", runfile::depth_file, counted(stored->chunks.size(), "chunk"),
+                          chunks),
+              advice};
+    return satisfactory(fmt::format("{} has all of {}", runfile::depth_file, counted(chunks, "chunk")));
+  } catch (const InvalidArgument& error) {
+    return {error.what(), "take no number from it"};
+  }
 }
 
 // Chunks
@@ -333,6 +360,7 @@ std::span<const Check<CheckedSweep>> sweep_checks() {
   static constexpr Check<CheckedSweep> checks[] = {
       {"files", "Are the files those that the sweep wrote?", files},
       {"version", "Has the run all numbers that this gainlens computes?", version},
+      {"depth", "Is depth.json, where there is one, that of the run?", depth},
       {"complete", "Is every chunk measured?", complete},
       {"chunks", "Are there enough chunks for intervals?", enough_chunks},
       {"neighbours", "Are neighbouring chunks independent?", neighbours_differ},

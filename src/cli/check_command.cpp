@@ -2,9 +2,9 @@
 
 #include "analyses/checks/sweep_checks.h"
 #include "analyses/checks/training_checks.h"
+#include "analyses/checks/unit_checks.h"
 #include "analyses/sink_keys.h"
 #include "cli/given_run.h"
-#include "cli/intervention_runs.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/counted.h"
@@ -77,7 +77,8 @@ Results check_training(const fs::path& folder, std::uint64_t seed) {
 
 Results checks_of(const fs::path& path) {
   CHECK(fs::exists(path), "{}: no such file or folder", printable(path.string()));
-  refuse_run_of_intervene(path, "check");
+  if (analyses::is_run_of_units(path))
+    return analyses::run_checks(analyses::unit_checks(), analyses::read_checked_units(path));
   if (runfile::is_recommend_run(path)) return check_recommend_run(path);
   const fs::path folder = fs::weakly_canonical(path);
   if (const auto seed = seed_of(folder)) return check_training(folder, *seed);
@@ -108,8 +109,8 @@ void add_check(CLI::App& app, const GlobalOptions& global, Action& action) {
   auto path = std::make_shared<std::string>();
   command
       ->add_option("run", *path,
-                   "Run folder or run.h5 of sweep or of train recommend, folder ARM/seed-N of one training, or folder "
-                   "of train language-model")
+                   "Run folder or run.h5 of sweep or of train recommend, folder ARM/seed-N of one training, folder of "
+                   "train language-model, or run folder of intervene, inactive-heads or gate-arms")
       ->required();
   command->callback([path, &global, &action] { action = [path, &global] { check_and_print(*path, global); }; });
 }

@@ -1,7 +1,9 @@
 #include "cli/inspect_parts.h"
 #include "core/check.h"
+#include "core/counted.h"
 #include "core/number_ranges.h"
 #include "core/quantity.h"
+#include "runfile/depth_run.h"
 #include "runfile/run_proof.h"
 #include "runfile/run_reader.h"
 
@@ -62,6 +64,13 @@ void inspect_run(const std::filesystem::path& path, Findings& findings) {
   }
   if (request.estimator.name != Estimator::reml) findings.add("estimator", words_of(request.estimator));
   findings.add("statistics", request.statistics ? (request.per_query ? "all, per query too" : "all") : "none");
+  if (const auto depth = runfile::read_depth_run(run.path().parent_path())) {
+    const std::size_t layers = depth->chunks.front().layers.size();
+    findings.add("depth",
+                 fmt::format("precision through {} of {} ({})", counted(layers, "layer"),
+                             counted(depth->chunks.size(), "chunk"), runfile::depth_file),
+                 {{"layers", layers}, {"chunks", depth->chunks.size()}});
+  }
   add_checksums(path, findings);
   CHECK(complete > 0, "{}: no chunk is complete; run the sweep again to finish it", path.string());
 }

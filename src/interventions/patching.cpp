@@ -142,7 +142,9 @@ class Patching {
     for (const PatchDirection direction : runfile::patch_directions) {
       result(direction).effects.resize(job_.arms.size());
       for (const auto& [layer, arms] : units_) {
-        if (!take_stored(direction, layer, arms)) {
+        if (const auto unit = stored(direction, layer, arms)) {
+          take(direction, *unit);
+        } else {
           missing[direction].insert(layer);
           work += static_cast<double>(arms.size());
         }
@@ -157,19 +159,21 @@ class Patching {
  private:
   PatchedPrompt& result(PatchDirection direction) { return run_.directions[static_cast<std::size_t>(direction)]; }
 
-  void take(PatchDirection direction, const std::vector<std::size_t>& arms, const PatchedPrompt& unit) {
+  void take(PatchDirection direction, const runfile::PatchingUnit& unit) {
     PatchedPrompt& whole = result(direction);
-    whole.base = unit.base;
-    whole.other = unit.other;
-    for (std::size_t k = 0; k < arms.size(); ++k) whole.effects[arms[k]] = unit.effects[k];
+    whole.base = unit.prompt.base;
+    whole.other = unit.prompt.other;
+    for (std::size_t k = 0; k < unit.patches.size(); ++k) whole.effects[unit.patches[k]] = unit.prompt.effects[k];
   }
 
-  /// Takes a unit that an earlier call has computed.
-  bool take_stored(PatchDirection direction, std::int64_t layer, const std::vector<std::size_t>& arms) {
-    const std::string name = runfile::patch_unit_name(direction, layer);
-    if (!kept_.has_unit(name)) return false;
-    take(direction, arms, runfile::read_patch_unit(kept_.unit_file(name), arms.size()));
-    return true;
+  /// A unit that an earlier call has computed.
+  std::optional<runfile::PatchingUnit> stored(PatchDirection direction, std::int64_t layer,
+                                              const std::vector<std::size_t>& patches) const {
+    return kept_.unit(runfile::patch_unit_name(direction, layer), [&](const Json& json) {
+      runfile::PatchingUnit unit = runfile::patching_unit_from(json);
+      CHECK(unit.patches == patches, "it has other patches");
+      return unit;
+    });
   }
 
   void load() {
@@ -203,16 +207,16 @@ class Patching {
       std::vector<const Arm*> arms;
       arms.reserve(places.size());
       for (const std::size_t i : places) arms.push_back(&job_.arms[i]);
-      PatchedPrompt unit{*passes.native_answer(), other_metric, {}};
+      runfile::PatchingUnit unit{places, {*passes.native_answer(), other_metric, {}}};
       try {
         for (const InterventionEffect& effect : passes.run(arms, {}, donor))
-          unit.effects.push_back(
+          unit.prompt.effects.push_back(
               {*effect.answer, effect.site_norm_before, effect.site_norm_after, effect.largest_logit_change});
       } catch (const InvalidArgument& error) {
         throw_invalid("{}: {}", name_of(direction), error.what());
       }
       kept_.keep_unit(runfile::patch_unit_name(direction, layer), runfile::to_json(unit));
-      take(direction, places, unit);
+      take(direction, unit);
       const auto count = static_cast<double>(arms.size());
       progress.advance(
           count, count,

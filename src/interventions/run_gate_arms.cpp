@@ -10,7 +10,6 @@
 #include "models/checkpoint/load_decoder.h"
 #include "models/checkpoint/torch_dtype.h"
 #include "runfile/hash_cache.h"
-#include "runfile/stored_json.h"
 #include "runfile/unit_folder.h"
 
 #include <ATen/Parallel.h>
@@ -164,25 +163,22 @@ class GateArmsMeasuring {
   }
 
  private:
-  static std::string unit_name(std::size_t document, GateArm arm) {
-    return fmt::format("document-{}-{}", document, name_of(arm));
+  std::string unit_name(std::size_t document, std::size_t arm) const {
+    return runfile::gate_arm_unit(document, name_of(job_.arms[arm]));
   }
 
   /// Takes what earlier calls have stored, and returns what is missing.
   std::vector<std::pair<std::size_t, std::size_t>> take_stored() {
     std::vector<std::pair<std::size_t, std::size_t>> missing;
-    if (kept_.has_unit("calibration"))
-      run_.calibration = runfile::read_checked(kept_.unit_file("calibration"), runfile::calibration_from);
+    if (auto stored = kept_.unit(runfile::calibration_unit, runfile::calibration_from))
+      run_.calibration = std::move(*stored);
+    const auto readings = [&](const Json& stored) { return runfile::readings_from(stored, job_.contexts.size()); };
     for (std::size_t document = 0; document < job_.test.documents.size(); ++document) {
       for (std::size_t arm = 0; arm < job_.arms.size(); ++arm) {
-        const std::string name = unit_name(document, job_.arms[arm]);
-        if (kept_.has_unit(name)) {
-          run_.readings[arm][document] = runfile::read_checked(kept_.unit_file(name), [&](const Json& stored) {
-            return runfile::readings_from(stored, job_.contexts.size());
-          });
-        } else {
+        if (auto stored = kept_.unit(unit_name(document, arm), readings))
+          run_.readings[arm][document] = std::move(*stored);
+        else
           missing.emplace_back(document, arm);
-        }
       }
     }
     return missing;
@@ -200,7 +196,7 @@ class GateArmsMeasuring {
     const bool positions = std::ranges::find(job_.arms, GateArm::position) != job_.arms.end();
     calibration_ = calibrate_gates(*model_, job_.calibration.documents, options_.trained_length, positions);
     run_.calibration = calibration_.heads;
-    kept_.keep_unit("calibration", runfile::to_json(run_.calibration));
+    kept_.keep_unit(runfile::calibration_unit, runfile::to_json(run_.calibration));
   }
 
   void measure(std::size_t document, std::size_t arm) {
@@ -216,7 +212,7 @@ class GateArmsMeasuring {
                          error.what());
       }
     }
-    kept_.keep_unit(unit_name(document, job_.arms[arm]), runfile::to_json(readings));
+    kept_.keep_unit(unit_name(document, arm), runfile::to_json(readings));
     run_.readings[arm][document] = std::move(readings);
   }
 

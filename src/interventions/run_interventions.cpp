@@ -187,8 +187,8 @@ class Measuring {
     double work = 0;
     for (std::size_t document = 0; document < missing.size(); ++document) {
       for (const auto& [layer, arms] : units_) {
-        if (const auto unit = stored(document, layer, arms.size())) {
-          take(document, arms, *unit);
+        if (const auto unit = stored(document, layer, arms)) {
+          take(document, *unit);
         } else {
           missing[document].insert(layer);
           work += static_cast<double>(arms.size());
@@ -204,16 +204,19 @@ class Measuring {
 
  private:
   /// A unit that an earlier call has computed.
-  std::optional<runfile::InterventionUnit> stored(std::size_t document, std::int64_t layer, std::size_t arms) {
-    const std::string name = runfile::unit_name(document, layer);
-    if (!kept_.has_unit(name)) return std::nullopt;
-    return runfile::read_unit(kept_.unit_file(name), arms);
+  std::optional<runfile::InterventionUnit> stored(std::size_t document, std::int64_t layer,
+                                                  const std::vector<std::size_t>& arms) const {
+    return kept_.unit(runfile::unit_name(document, layer), [&](const Json& json) {
+      runfile::InterventionUnit unit = runfile::intervention_unit_from(json);
+      CHECK(unit.arms == arms, "it has other interventions");
+      return unit;
+    });
   }
 
-  void take(std::size_t document, const std::vector<std::size_t>& arms, const runfile::InterventionUnit& unit) {
+  void take(std::size_t document, const runfile::InterventionUnit& unit) {
     run_.native[document] = unit.native;
     if (unit.answer) run_.native_answers[document] = *unit.answer;
-    for (std::size_t k = 0; k < arms.size(); ++k) run_.effects[arms[k]][document] = unit.effects[k];
+    for (std::size_t k = 0; k < unit.arms.size(); ++k) run_.effects[unit.arms[k]][document] = unit.effects[k];
   }
 
   void load() {
@@ -246,14 +249,14 @@ class Measuring {
       std::vector<const Arm*> arms;
       arms.reserve(places.size());
       for (const std::size_t i : places) arms.push_back(&job_.arms[i]);
-      runfile::InterventionUnit unit{passes.native_nll(), {}, passes.native_answer()};
+      runfile::InterventionUnit unit{places, passes.native_nll(), {}, passes.native_answer()};
       try {
         unit.effects = passes.run(arms, means_, donor);
       } catch (const InvalidArgument& error) {
         throw_invalid("document {}: {}", document, error.what());
       }
       kept_.keep_unit(runfile::unit_name(document, layer), runfile::to_json(unit));
-      take(document, places, unit);
+      take(document, unit);
       const auto count = static_cast<double>(arms.size());
       progress.advance(count, count,
                        layer < 0 ? fmt::format("document {}, embedding", document)

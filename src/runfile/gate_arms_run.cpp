@@ -1,26 +1,17 @@
 #include "runfile/gate_arms_run.h"
 
 #include "core/atomic_file.h"
-#include "core/check.h"
+#include "runfile/stored_json.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace gainlens::runfile {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* result_file = "gate-arms.json";
-
-double finite_at(const Json& json, const char* key) {
-  const double number = json.at(key).get<double>();
-  CHECK(std::isfinite(number), "{} is not finite", key);
-  return number;
-}
-
 std::optional<double> optional_at(const Json& json, const char* key) {
-  return json.contains(key) ? std::optional(finite_at(json, key)) : std::nullopt;
+  return json.contains(key) ? std::optional(number_in(json, key)) : std::nullopt;
 }
 
 void check_shape(const GateArmsRun& run) {
@@ -55,7 +46,7 @@ std::vector<GateArmReading> readings_from(const Json& json, std::size_t contexts
   std::vector<GateArmReading> readings;
   for (const Json& one : json) {
     readings.push_back(
-        {finite_at(one, "nll"), finite_at(one, "gate_mean"), finite_at(one, "bos_mass"), finite_at(one, "n_eff")});
+        {number_in(one, "nll"), number_in(one, "gate_mean"), number_in(one, "bos_mass"), number_in(one, "n_eff")});
   }
   return readings;
 }
@@ -77,46 +68,45 @@ std::vector<CalibratedHead> calibration_from(const Json& json) {
   std::vector<CalibratedHead> heads;
   for (const Json& entry : json) {
     heads.push_back({entry.at("layer").get<std::int64_t>(), entry.at("head").get<std::int64_t>(),
-                     finite_at(entry, "raw_mean"), optional_at(entry, "gate"), optional_at(entry, "lambda"),
+                     number_in(entry, "raw_mean"), optional_at(entry, "gate"), optional_at(entry, "lambda"),
                      optional_at(entry, "gain"), optional_at(entry, "scale")});
   }
   return heads;
 }
 
-void write_gate_arms_run(const fs::path& folder, const GateArmsRun& run) {
+std::string gate_arm_unit(std::size_t document, std::string_view arm) {
+  return fmt::format("document-{}-{}", document, arm);
+}
+
+Json to_json(const GateArmsRun& run) {
   Json arms = Json::array();
   for (std::size_t i = 0; i < run.arms.size(); ++i) {
     Json documents = Json::array();
     for (const std::vector<GateArmReading>& document : run.readings[i]) documents.push_back(to_json(document));
     arms.push_back({{"arm", run.arms[i]}, {"documents", documents}});
   }
-  const Json json = {{"format", gate_arms_format},
-                     {"version", gate_arms_version},
-                     {"request", run.request},
-                     {"contexts", run.contexts},
-                     {"trained_length", run.trained_length},
-                     {"gated", run.gated},
-                     {"calibration", to_json(run.calibration)},
-                     {"arms", arms}};
-  write_file_atomically(folder / result_file, json_text(json, 1) + "\n");
+  return {{"format", gate_arms_format},
+          {"version", gate_arms_version},
+          {"request", run.request},
+          {"contexts", run.contexts},
+          {"trained_length", run.trained_length},
+          {"gated", run.gated},
+          {"calibration", to_json(run.calibration)},
+          {"arms", arms}};
+}
+
+void write_gate_arms_run(const fs::path& folder, const GateArmsRun& run) {
+  write_file_atomically(folder / gate_arms_result, json_text(to_json(run), 1) + "\n");
 }
 
 bool is_gate_arms_run(const fs::path& folder) {
-  std::error_code error;
-  if (!fs::is_regular_file(folder / "request.json", error)) return false;
-  try {
-    const Json request = read_json_file(folder / "request.json");
-    return request.is_object() && request.value("format", Json()) == gate_arms_format;
-  } catch (const InvalidArgument&) {  // a damaged file: who reads another kind of run says so
-    return false;
-  }
+  return request_has_format(folder, gate_arms_format);
 }
 
 GateArmsRun read_gate_arms_run(const fs::path& folder) {
-  const fs::path file = folder / result_file;
+  const fs::path file = folder / gate_arms_result;
   CHECK(fs::exists(file), "{}: is not finished; repeat the command that makes it", printable(folder.string()));
-  const Json json = read_json_file(file);
-  try {
+  return read_checked(file, [](const Json& json) {
     CHECK(json.at("format") == gate_arms_format && json.at("version") == gate_arms_version,
           "another format or version");
     GateArmsRun run;
@@ -134,12 +124,7 @@ GateArmsRun read_gate_arms_run(const fs::path& folder) {
     }
     check_shape(run);
     return run;
-  } catch (const Json::exception& error) {
-    throw_invalid("{}: is damaged ({}); delete it and repeat the command", printable(file.string()),
-                  printable(error.what(), 120));
-  } catch (const InvalidArgument& error) {
-    throw_invalid("{}: is damaged ({}); delete it and repeat the command", printable(file.string()), error.what());
-  }
+  });
 }
 
 }  // namespace gainlens::runfile

@@ -15,6 +15,7 @@ namespace gainlens::runfile {
 
 inline constexpr std::string_view gate_arms_format = "gainlens-gate-arms";
 inline constexpr std::int64_t gate_arms_version = 1;
+inline constexpr const char* gate_arms_result = "gate-arms.json";
 
 /// What is declared before anything is measured. It stands in the request of every run.
 struct GateArmsPlan {
@@ -73,6 +74,12 @@ Json to_json(const std::vector<CalibratedHead>& heads);
 /// @throws InvalidArgument, Json::exception  as above
 std::vector<CalibratedHead> calibration_from(const Json& json);
 
+/// Names of units in a UnitFolder: the calibration, and one arm on one document.
+inline constexpr const char* calibration_unit = "calibration";
+std::string gate_arm_unit(std::size_t document, std::string_view arm);
+
+/// What `gate-arms.json` holds.
+Json to_json(const GateArmsRun& run);
 /// Writes `gate-arms.json` of a run folder completely or not at all. The same run gives the same bytes.
 void write_gate_arms_run(const std::filesystem::path& folder, const GateArmsRun& run);
 /// Whether the folder is such a run, finished or not.

@@ -8,8 +8,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* result_name = "intervene.json";
-
 Json to_json(const InterventionEffect& effect) {
   Json json = {{"nll", effect.nll},
                {"site_norm_before", effect.site_norm_before},
@@ -51,19 +49,20 @@ std::string unit_name(std::size_t document, std::int64_t layer) {
 }
 
 Json to_json(const InterventionUnit& unit) {
-  Json json = {{"native", unit.native}, {"effects", Json::array()}};
+  Json json = {{"arms", unit.arms}, {"native", unit.native}, {"effects", Json::array()}};
   if (unit.answer) json["logit_difference"] = *unit.answer;
   for (const InterventionEffect& effect : unit.effects) json["effects"].push_back(to_json(effect));
   return json;
 }
 
-InterventionUnit read_unit(const fs::path& file, std::size_t arms) {
-  return read_checked(file, [&](const Json& json) {
-    return InterventionUnit{number_in(json, "native"), effects_from(json.at("effects"), arms), answer_in(json)};
-  });
+InterventionUnit intervention_unit_from(const Json& json) {
+  InterventionUnit unit{
+      json.at("arms").get<std::vector<std::size_t>>(), number_in(json, "native"), {}, answer_in(json)};
+  unit.effects = effects_from(json.at("effects"), unit.arms.size());
+  return unit;
 }
 
-void write_intervention_run(const fs::path& folder, const InterventionRun& run) {
+Json to_json(const InterventionRun& run) {
   Json arms = Json::array();
   for (std::size_t i = 0; i < run.arms.size(); ++i) arms.push_back(to_json(run.arms[i], run.effects[i]));
   Json json = {{"format", intervention_run_format},
@@ -73,7 +72,11 @@ void write_intervention_run(const fs::path& folder, const InterventionRun& run) 
                {"native", run.native},
                {"arms", arms}};
   if (!run.native_answers.empty()) json["native_logit_difference"] = run.native_answers;
-  write_file_atomically(folder / result_name, json_text(json, 1) + "\n");
+  return json;
+}
+
+void write_intervention_run(const fs::path& folder, const InterventionRun& run) {
+  write_file_atomically(folder / intervention_result, json_text(to_json(run), 1) + "\n");
 }
 
 bool is_intervention_run(const fs::path& folder) {
@@ -81,7 +84,7 @@ bool is_intervention_run(const fs::path& folder) {
 }
 
 InterventionRun read_intervention_run(const fs::path& folder) {
-  const fs::path file = folder / result_name;
+  const fs::path file = folder / intervention_result;
   CHECK(fs::exists(file), "{}: is not finished; repeat the command that makes it", printable(folder.string()));
   return read_checked(file, [](const Json& json) {
     CHECK(json.at("format") == intervention_run_format && json.at("version") == intervention_run_version,

@@ -16,6 +16,7 @@ namespace gainlens::runfile {
 
 inline constexpr std::string_view intervention_run_format = "gainlens-interventions";
 inline constexpr std::int64_t intervention_run_version = 1;
+inline constexpr const char* intervention_result = "intervene.json";
 
 /// An intervention, as a result names it.
 struct InterventionArm {
@@ -40,6 +41,7 @@ struct InterventionRun {
 
 /// What is computed and stored at once: the arms of one document that start in one layer.
 struct InterventionUnit {
+  std::vector<std::size_t> arms;  ///< their places among those of the run
   double native = 0;
   std::vector<InterventionEffect> effects;  ///< [arm of the unit]
   std::optional<double> answer = {};        ///< of the model as it is
@@ -49,10 +51,11 @@ struct InterventionUnit {
 std::string unit_name(std::size_t document, std::int64_t layer);
 /// A unit as it is stored.
 Json to_json(const InterventionUnit& unit);
-/// @param arms  how many the unit must have
-/// @throws InvalidArgument  it is damaged
-InterventionUnit read_unit(const std::filesystem::path& file, std::size_t arms);
+/// @throws InvalidArgument, Json::exception  another form, or a number that is not finite
+InterventionUnit intervention_unit_from(const Json& json);
 
+/// What `intervene.json` holds.
+Json to_json(const InterventionRun& run);
 /// Writes `intervene.json` of a run folder completely or not at all. The same run gives the same bytes.
 void write_intervention_run(const std::filesystem::path& folder, const InterventionRun& run);
 

@@ -8,8 +8,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* patching_name = "patching.json";
-
 Json to_json(const PatchEffect& effect) {
   return {{"metric", effect.metric},
           {"site_norm_before", effect.site_norm_before},
@@ -20,6 +18,12 @@ Json to_json(const PatchEffect& effect) {
 PatchEffect patch_effect_from(const Json& json) {
   return {number_in(json, "metric"), number_in(json, "site_norm_before"), number_in(json, "site_norm_after"),
           number_in(json, "largest_logit_change")};
+}
+
+Json to_json(const PatchedPrompt& prompt) {
+  Json effects = Json::array();
+  for (const PatchEffect& effect : prompt.effects) effects.push_back(to_json(effect));
+  return {{"base", prompt.base}, {"other", prompt.other}, {"effects", effects}};
 }
 
 PatchedPrompt prompt_from(const Json& json, std::size_t patches) {
@@ -63,31 +67,36 @@ std::string_view name_of(PatchDirection direction) {
   return direction == PatchDirection::denoising ? "denoising" : "noising";
 }
 
-Json to_json(const PatchedPrompt& prompt) {
-  Json effects = Json::array();
-  for (const PatchEffect& effect : prompt.effects) effects.push_back(to_json(effect));
-  return {{"base", prompt.base}, {"other", prompt.other}, {"effects", effects}};
-}
-
 std::string patch_unit_name(PatchDirection direction, std::int64_t layer) {
   return fmt::format("{}-layer-{}", name_of(direction), layer);
 }
 
-PatchedPrompt read_patch_unit(const fs::path& file, std::size_t patches) {
-  return read_checked(file, [&](const Json& json) { return prompt_from(json, patches); });
+Json to_json(const PatchingUnit& unit) {
+  Json json = to_json(unit.prompt);
+  json["patches"] = unit.patches;
+  return json;
 }
 
-void write_patching_run(const fs::path& folder, const PatchingRun& run) {
+PatchingUnit patching_unit_from(const Json& json) {
+  PatchingUnit unit{json.at("patches").get<std::vector<std::size_t>>(), {}};
+  unit.prompt = prompt_from(json, unit.patches.size());
+  return unit;
+}
+
+Json to_json(const PatchingRun& run) {
   Json patches = Json::array(), directions = Json::object();
   for (const Patch& patch : run.patches) patches.push_back(to_json(patch));
   for (const PatchDirection direction : patch_directions)
     directions[std::string(name_of(direction))] = to_json(run.directions[static_cast<std::size_t>(direction)]);
-  const Json json = {{"format", patching_run_format},
-                     {"version", patching_run_version},
-                     {"request", run.request},
-                     {"patches", patches},
-                     {"directions", directions}};
-  write_file_atomically(folder / patching_name, json_text(json, 1) + "\n");
+  return {{"format", patching_run_format},
+          {"version", patching_run_version},
+          {"request", run.request},
+          {"patches", patches},
+          {"directions", directions}};
+}
+
+void write_patching_run(const fs::path& folder, const PatchingRun& run) {
+  write_file_atomically(folder / patching_result, json_text(to_json(run), 1) + "\n");
 }
 
 bool is_patching_run(const fs::path& folder) {
@@ -95,7 +104,7 @@ bool is_patching_run(const fs::path& folder) {
 }
 
 PatchingRun read_patching_run(const fs::path& folder) {
-  const fs::path file = folder / patching_name;
+  const fs::path file = folder / patching_result;
   CHECK(fs::exists(file), "{}: is not finished; repeat the command that makes it", printable(folder.string()));
   return read_checked(file, [](const Json& json) {
     CHECK(json.at("format") == patching_run_format && json.at("version") == patching_run_version,

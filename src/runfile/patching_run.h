@@ -17,6 +17,7 @@ namespace gainlens::runfile {
 
 inline constexpr std::string_view patching_run_format = "gainlens-patching";
 inline constexpr std::int64_t patching_run_version = 1;
+inline constexpr const char* patching_result = "patching.json";
 
 /// What was patched.
 struct Patch {
@@ -54,20 +55,29 @@ struct PatchedPrompt {
   friend bool operator==(const PatchedPrompt&, const PatchedPrompt&) = default;
 };
 
+/// What is computed and stored at once: the patches of one direction that start in one layer.
+struct PatchingUnit {
+  std::vector<std::size_t> patches;  ///< their places among those of the run
+  PatchedPrompt prompt;              ///< with their effects
+
+  friend bool operator==(const PatchingUnit&, const PatchingUnit&) = default;
+};
+
 struct PatchingRun {
   Json request = Json::object();  ///< what determines the numbers
   std::vector<Patch> patches;
   std::array<PatchedPrompt, 2> directions;  ///< [PatchDirection]
 };
 
-/// What is computed and stored at once are the patches of one direction that start in one layer, in
-/// the unit `DIRECTION-layer-L` of a UnitFolder. The embedding is layer -1.
+/// The name of a unit in a UnitFolder, `DIRECTION-layer-L`. The embedding is layer -1.
 std::string patch_unit_name(PatchDirection direction, std::int64_t layer);
 /// A unit as it is stored.
-Json to_json(const PatchedPrompt& unit);
-/// @param patches  how many the unit must have
-/// @throws InvalidArgument  it is damaged
-PatchedPrompt read_patch_unit(const std::filesystem::path& file, std::size_t patches);
+Json to_json(const PatchingUnit& unit);
+/// @throws InvalidArgument, Json::exception  another form, or a number that is not finite
+PatchingUnit patching_unit_from(const Json& json);
+
+/// What `patching.json` holds.
+Json to_json(const PatchingRun& run);
 
 /// Writes `patching.json` of a run folder completely or not at all. The same run gives the same bytes.
 void write_patching_run(const std::filesystem::path& folder, const PatchingRun& run);

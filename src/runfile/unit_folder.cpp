@@ -50,7 +50,7 @@ Scaffold::~Scaffold() {
 
 UnitFolder::UnitFolder(fs::path path, const Json& request, const std::vector<std::string>& named,
                        const std::map<std::string, std::string>& files)
-    : path_(std::move(path)) {
+    : path_(std::move(path)), units_(path_, request) {
   if (path_.empty()) return;
   holds_run(request, named);  // before anything is written
   made_.note_missing(path_);
@@ -76,17 +76,9 @@ bool UnitFolder::holds_run(const Json& request, const std::vector<std::string>& 
   return true;
 }
 
-fs::path UnitFolder::unit_file(std::string_view name) const {
-  return path_ / "units" / fmt::format("{}.json", name);
-}
-
-bool UnitFolder::has_unit(std::string_view name) const {
-  return !path_.empty() && fs::exists(unit_file(name));
-}
-
 void UnitFolder::keep_unit(std::string_view name, const Json& unit) {
   if (path_.empty()) return;
-  write_file_atomically(unit_file(name), json_text(unit) + "\n");
+  write_file_atomically(units_.file(name), units_.text(name, unit));
   made_.keep();
 }
 

@@ -2,6 +2,7 @@
 
 #include "core/json.h"
 #include "runfile/folder_lock.h"
+#include "runfile/stored_units.h"
 
 #include <filesystem>
 #include <map>
@@ -43,10 +44,15 @@ class UnitFolder {
   UnitFolder(std::filesystem::path path, const Json& request, const std::vector<std::string>& named,
              const std::map<std::string, std::string>& files = {});
 
+  /// A unit that an earlier call has computed, made from its JSON by `read`; nothing: it is not there.
+  /// @throws InvalidArgument  as StoredUnits::read()
+  template <typename Read>
+  auto unit(std::string_view name, const Read& read) const {
+    using Unit = decltype(units_.read(name, read));
+    return has_unit(name) ? std::optional<Unit>(units_.read(name, read)) : std::nullopt;
+  }
   /// Whether an earlier call has computed the unit.
-  bool has_unit(std::string_view name) const;
-  /// The file of a unit.
-  std::filesystem::path unit_file(std::string_view name) const;
+  bool has_unit(std::string_view name) const { return !path_.empty() && units_.has(name); }
   /// Stores a unit completely or not at all. @throws RunFailed  disk full
   void keep_unit(std::string_view name, const Json& unit);
   /// Where the files of the run lie; empty: nothing is kept.
@@ -57,6 +63,7 @@ class UnitFolder {
   bool holds_run(const Json& request, const std::vector<std::string>& named) const;
 
   std::filesystem::path path_;
+  StoredUnits units_;
   std::optional<FolderLock> lock_;
   Scaffold made_;  // goes before the lock
 };

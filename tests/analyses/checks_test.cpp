@@ -1,6 +1,7 @@
 // The checks of `gainlens check`: each fault that is planted is named, and nothing else.
 #include "analyses/checks/sweep_checks.h"
 #include "analyses/checks/training_checks.h"
+#include "analyses/checks/unit_checks.h"
 #include "analyses/synthetic_run.h"
 #include "core/error.h"
 #include "core/ranking_metrics.h"
@@ -379,7 +380,7 @@ std::string table_of(std::span<const Check<Subject>> checks) {
 TEST(ChecksPage, ListsEveryCheck) {
   const std::string page = read_text_file(GAINLENS_SOURCE_DIR "/docs/analyses/check.md");
   for (const std::string& table :
-       {table_of(sweep_checks()), table_of(recommender_checks()), table_of(language_checks())})
+       {table_of(sweep_checks()), table_of(recommender_checks()), table_of(language_checks()), table_of(unit_checks())})
     EXPECT_THAT(page, HasSubstr(table)) << table;
 }
 

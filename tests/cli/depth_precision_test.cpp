@@ -50,6 +50,31 @@ TEST_F(DepthPrecision, IsMeasuredOnTheChunksOfTheSweep) {
   EXPECT_EQ(bytes_of(out_ / "depth.json"), bytes);
 }
 
+TEST_F(DepthPrecision, IsCheckedAndInspected) {
+  const auto line = [&] {
+    const std::string list = run_gainlens({"check", out_}).out;
+    const std::size_t begin = list.find("depth ");
+    return begin == std::string::npos ? list : list.substr(begin, list.find('\n', begin) - begin);
+  };
+  ASSERT_EQ(sweep("llama").exit_code, 0);
+  EXPECT_THAT(line(), HasSubstr("satisfactory: depth.json has all of 4 chunks"));
+  EXPECT_THAT(run_gainlens({"inspect", out_}).out, HasSubstr("precision through 3 layers of 4 chunks (depth.json)"));
+  const std::string whole = bytes_of(out_ / "depth.json");
+  Json fewer = Json::parse(whole);
+  fewer.at("chunks").erase(3);
+  write_file(out_ / "depth.json", fewer.dump());
+  EXPECT_THAT(line(), HasSubstr("depth.json has 3 chunks, and the run 4"));
+  Json other = Json::parse(whole);
+  other.at("request") = "0";
+  write_file(out_ / "depth.json", other.dump());
+  EXPECT_THAT(line(), HasSubstr("is that of another request"));
+  write_file(out_ / "depth.json", "{}");
+  EXPECT_THAT(line(), HasSubstr("is damaged"));
+  expect_refusal_line(run_gainlens({"inspect", out_}), "depth.json: is damaged");
+  std::filesystem::remove(out_ / "depth.json");
+  EXPECT_THAT(line(), HasSubstr("satisfactory: there is no depth.json"));
+}
+
 TEST_F(DepthPrecision, RefusesWhatItCannotCarry) {
   expect_refused(sweep("llama", {"--layers", "1:2"}), "a precision is carried from layer 0 on");
   expect_refused(sweep("qwen3-next"), "have linear attention (the gated delta rule)");

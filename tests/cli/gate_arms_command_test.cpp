@@ -116,9 +116,17 @@ TEST_F(GateArmsCommand, ARunIsKeptContinuedAndPrintedAgain) {
 
   refused(small({"--out", out, "--arms", "gain"}), "holds a run with other arms; give a new folder");
   refused(small({"--out", out, "--seed", "4"}), "holds a run with other seed; give a new folder");
-  write_file(out + "/units/document-2-one.json", "[]");
-  refused(words, "document-2-one.json: is damaged (it needs readings of 3 contexts)");
-  fs::remove(out + "/units/document-2-one.json");
+  const std::string unit = out + "/units/document-2-one.json";
+  write_file(unit, "[]");  // as older versions wrote it, without a checksum
+  refused(words, "document-2-one.json: has no checksum, as units of older versions; delete " + out + "/units and");
+  write_file(unit, bytes_of(out + "/units/document-1-one.json"));
+  refused(words, "document-2-one.json: is damaged (it is not what was written, or that of another run); delete it and");
+  const ProgramResult checked = run_gainlens({"check", out});
+  EXPECT_EQ(checked.exit_code, 1);
+  EXPECT_THAT(checked.out, HasSubstr("1 of 28 units cannot be used"));
+  fs::remove(unit);
+  EXPECT_EQ(json_of(words), first);
+  EXPECT_THAT(run_gainlens({"check", out}).out, HasSubstr("gate-arms.json holds what the units hold"));
 
   refused(small({"--out", out, "--report", out}), "is the folder of a run; choose another folder");
   EXPECT_EQ(call(small({"--out", out, "--report", folder_.path() / "page"})).exit_code, 0);

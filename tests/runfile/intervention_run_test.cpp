@@ -80,12 +80,14 @@ TEST_F(InterventionRunFile, DamagedOnesAreRefused) {
 
 TEST_F(InterventionRunFile, UnitsAreReadAsTheyWereWritten) {
   EXPECT_EQ(unit_name(3, -1), "document-3-layer--1");
-  const auto place = folder_.path() / "unit.json";
-  write_file(place, to_json(InterventionUnit{1.25, {{1, 2, 3, 4}}}).dump());
-  const InterventionUnit unit = read_unit(place, 1);
+  const Json json = to_json(InterventionUnit{{5}, 1.25, {{1, 2, 3, 4}}});
+  const InterventionUnit unit = intervention_unit_from(json);
+  EXPECT_EQ(unit.arms, std::vector<std::size_t>{5});
   EXPECT_EQ(unit.native, 1.25);
   EXPECT_EQ(unit.effects, (std::vector<InterventionEffect>{{1, 2, 3, 4}}));
-  EXPECT_THAT(refusal_of([&] { read_unit(place, 2); }), HasSubstr("unit.json: is damaged (it needs 2 effects)"));
+  Json two = json;
+  two["arms"] = {5, 6};
+  EXPECT_THAT(refusal_of([&] { intervention_unit_from(two); }), HasSubstr("it needs 2 effects"));
 }
 
 }  // namespace

@@ -58,13 +58,12 @@ TEST(PatchingRunFile, DamagedOnesAreRefused) {
 }
 
 TEST(PatchingRunFile, UnitsAreReadAsTheyWereWritten) {
-  const gainlens::testing::TemporaryFolder folder;
   EXPECT_EQ(patch_unit_name(PatchDirection::noising, -1), "noising-layer--1");
-  const auto place = folder.path() / "unit.json";
-  const PatchedPrompt unit{1.25, 2, {{1, 2, 3, 4}}};
-  write_file(place, to_json(unit).dump());
-  EXPECT_EQ(read_patch_unit(place, 1), unit);
-  EXPECT_THAT(refusal_of([&] { read_patch_unit(place, 2); }), HasSubstr("unit.json: is damaged (it needs 2 effects)"));
+  const PatchingUnit unit{{7}, {1.25, 2, {{1, 2, 3, 4}}}};
+  Json json = to_json(unit);
+  EXPECT_EQ(patching_unit_from(json), unit);
+  json["patches"] = {7, 8};
+  EXPECT_THAT(refusal_of([&] { patching_unit_from(json); }), HasSubstr("it needs 2 effects"));
 }
 
 }  // namespace

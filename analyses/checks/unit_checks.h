@@ -1,0 +1,41 @@
+#pragma once
+
+#include "analyses/checks/check.h"
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace gainlens::analyses {
+
+/// A run of `intervene`, `inactive-heads` or `gate-arms` that is checked, finished or not.
+struct CheckedUnits {
+  std::size_t units = 0;             ///< files in its folder `units`
+  std::vector<std::string> damaged;  ///< one message for each of them that is not as it was written
+  std::string part;                  ///< what is measured: "each arm on each document"
+  std::size_t parts = 0;             ///< how many the request asks for
+  std::size_t missing = 0;           ///< those that are in no unit
+  std::string result;                ///< file with the result: "gate-arms.json"
+  bool finished = false;             ///< whether it is there
+  std::string unreadable;            ///< why it cannot be read
+  /// Where it is not what the units make, as a JSON pointer; empty: nowhere. Nothing: not compared.
+  std::optional<std::string> difference;
+  std::size_t documents = 0;         ///< 0: the run is of two prompts
+  std::size_t fewest_documents = 0;  ///< that intervals need
+  std::optional<bool> as_declared;   ///< nothing: such a run declares nothing
+};
+
+/// Whether the folder is such a run.
+bool is_run_of_units(const std::filesystem::path& folder);
+
+/// Reads every unit of such a run, and compares the result with what they make.
+/// @throws InvalidArgument  its request.json is damaged
+CheckedUnits read_checked_units(const std::filesystem::path& folder);
+
+/// THE list, in the order in which it is printed. A test compares docs/analyses/check.md with it.
+std::span<const Check<CheckedUnits>> unit_checks();
+
+}  // namespace gainlens::analyses
