@@ -52,8 +52,11 @@ TEST_P(DegenerateRun, GivesASensibleReport) {
     writing.style.formats = {"svg"};
     const WrittenReport report = write_report(runs, out, {}, writing);
     for (const std::string& reason : report.left_out) EXPECT_GT(reason.size(), 20u) << reason;
-    for (const auto& [file, text] : contents(out)) {
+    for (const auto& [file, content] : contents(out)) {
       if (!file.ends_with(".html") && !file.ends_with(".tex")) continue;
+      std::string text = content;
+      if (const auto data = text.find("<script type="); data != text.npos)  // bytes in base64, which may be any letters
+        text.erase(data, text.find("</script>", data) - data);
       EXPECT_THAT(text, Not(HasSubstr("nan"))) << file;
       EXPECT_THAT(text, Not(HasSubstr("inf]"))) << file;
     }

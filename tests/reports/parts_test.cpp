@@ -141,7 +141,7 @@ TEST(Html, InlineSvgHasIdsOfItsOwn) {
   EXPECT_THAT(inline_svg("<svg ><style>x</style><title>t</title></svg>", "f", "d"),
               Not(HasSubstr("<style>")));  // a style would apply to the whole page
   EXPECT_EQ(inline_svg(svg, "fig", "a \"b\""),
-            "<svg role=\"img\" aria-label=\"a &quot;b&quot;\" width=\"1\"><g id='fig-p'/><use xlink:href='#fig-p'/><g "
+            "<svg role=\"img\" aria-label=\"a &quot;b&quot;\" width=\"1\"><g id='fig-p'/><use href='#fig-p'/><g "
             "fill=\"url(#fig-p)\"/></svg>");
 }
 

@@ -2,7 +2,7 @@
 
 const explore = (place, {colours, scatters, runs}, numbers) => {
   const shades = ramp(colours);
-  // What is chosen: numbers of a run, a quantity, a length, a head (over all layers), and the quantities of the scatter.
+  // What is chosen: numbers of a run, a quantity, a length, a head (over all layers), and the scatter's quantities.
   const on = {run: -1};
   let run, pairs;
   const count = () => run.layers.length * run.heads;
@@ -86,7 +86,7 @@ const explore = (place, {colours, scatters, runs}, numbers) => {
   let dots, near, orders;
   const scatter = plot({
     kind: 'scatter',
-    hint: 'Point at a dot, or use the arrow keys: ← → along x, ↑ ↓ along y.',
+    hint: 'Point at a dot, or use ← → along x, ↑ ↓ along y.',
     label: () => `${label(on.y)} against ${label(on.x)}, one dot a head, at ${now()} tokens`,
     height: () => 400,
     draw: (pen, width, height) => {
@@ -102,7 +102,8 @@ const explore = (place, {colours, scatters, runs}, numbers) => {
     },
     find: (x, y) => near(x, y),
     step: (key, at) => {
-      const [axis, by] = {ArrowLeft: ['x', -1], ArrowRight: ['x', 1], ArrowUp: ['y', -1], ArrowDown: ['y', 1]}[key] || [];
+      const [axis, by] =
+        {ArrowLeft: ['x', -1], ArrowRight: ['x', 1], ArrowUp: ['y', -1], ArrowDown: ['y', 1]}[key] || [];
       if (!axis) return -1;
       const order = orders[axis] ||= [...dots.x.keys()].filter((i) => dots.x[i] + dots.y[i] >= 0)
         .sort((a, b) => dots[axis][a] - dots[axis][b]);
@@ -163,7 +164,8 @@ const explore = (place, {colours, scatters, runs}, numbers) => {
     const own = [...rows.keys()].filter((i) => rows[i][0] === on.length && rows[i][1] === layer(head) && mass(i) > 0)
       .sort((a, b) => mass(b) - mass(a));
     if (!own.length) return make('p', {class: 'readout'}, `It has no sink at ${now()}.`);
-    return table(`Its sinks at ${now()}: mass of second-half queries on tokens that are a sink of the layer, mean over chunks.` +
+    return table(`Its sinks at ${now()}: mass of second-half queries on tokens that are a sink of the layer, ` +
+      'mean over chunks.' +
       (own.length > 8 ? ` ${own.length - 8} with less mass are left out.` : '') + note,
     2, ['token', 'positions', 'mass', 'chunks'],
     own.slice(0, 8).map((i) => [visible(rows[i][2]), rows[i][3], shown(mass(i)), String(rows[i][4])]));
@@ -175,7 +177,7 @@ const explore = (place, {colours, scatters, runs}, numbers) => {
     make('p', {class: 'title'}, `Where it stands among ${count()} heads at ${now()}; rank 1 is the largest.`),
     box('small', ...stands(head)),
     make('div', {class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Every statistic'},
-      table('Every statistic by context length: means over chunks, rounded to float32.', 1,
+      table('Every statistic by context length: means over chunks, as float32.', 1,
         ['statistic', ...run.lengths.map(({label}) => label), `rank at ${now()}`],
         run.quantities.map((_, q) =>
           [titled(q), ...run.lengths.map((__, t) => shown(values(q, t)[head])), ranked(q, head)]))));
@@ -188,7 +190,8 @@ const explore = (place, {colours, scatters, runs}, numbers) => {
       pairs = scatters.map((pair) => pair.map((name) => run.quantities.findIndex((one) => one.name === name)))
         .filter((pair) => pair.every((q) => q >= 0 && spread(q)));
       const [x, y] = pairs[0] || [0, 0];
-      Object.assign(on, {quantity: 0, length: run.lengths.length - 1, head: 0, x, y});
+      Object.assign(on, {quantity: 0, length: run.lengths.length - 1, x, y});
+      on.head = values(x).reduce((most, value, at, all) => (value > all[most] ? at : most), 0);
       const all = run.quantities.map((_, q) => label(q));
       const add = (text, name, options, then = (to) => set({[name]: to})) => {
         const made = chooser(text, options, then);
@@ -212,7 +215,8 @@ const explore = (place, {colours, scatters, runs}, numbers) => {
   };
   const choose = (head) => {
     set({head});
-    location.replace('#' + (runs.length > 1 ? `run-${on.run + 1}-` : '') + `head-${run.layers[layer(head)]}.${head % run.heads}`);
+    location.replace('#' + (runs.length > 1 ? `run-${on.run + 1}-` : '') +
+      `head-${run.layers[layer(head)]}.${head % run.heads}`);
   };
   place.append(controls, note, box('pair', make('div', {}, map.node, map.line),
     make('div', {}, axes, scatter.node, scatter.line)), page);

@@ -1,7 +1,7 @@
-# Sets page_script: the files of this folder in one function, without comments and without blanks that the language does
-# not need, for the script is part of every page and has a limit in bytes. Rules for the files: every statement ends in a
-# semicolon, no regular expression has a quote or a blank in it, no template stands
-# within another one, and no sign follows itself behind a blank (a + +b).
+# Sets page_script: the files of this folder in one block, without comments and without blanks that the language does
+# not need, for the script is part of every page and has a limit in bytes. Rules for the files: every statement ends in
+# a semicolon; no regular expression has a quote or a blank in it; no template stands within another one or has one of
+# ? : * + - between blanks in its text; no sign follows itself behind a blank (a + +b).
 set(page_script "")
 foreach(part parts tables plot explore tokens start)
   set(file ${CMAKE_CURRENT_LIST_DIR}/${part}.js)
@@ -22,7 +22,9 @@ string(REPLACE "]" "${closing}" page_script "${page_script}")
 string(REGEX MATCHALL "'[^'\n]*'|`[^`]*`|[^'`]+" pieces "${page_script}")
 set(page_script "")
 foreach(piece IN LISTS pieces)
-  if(NOT piece MATCHES "^['`]")
+  if(piece MATCHES "^`")
+    string(REGEX REPLACE " ([-?:*+]) " "\\1" piece "${piece}")
+  elseif(NOT piece MATCHES "^'")
     string(REGEX REPLACE "[ \n]+" " " piece "${piece}")
     string(REGEX REPLACE " ([^A-Za-z0-9_$ ])" "\\1" piece "${piece}")
     string(REGEX REPLACE "([^A-Za-z0-9_$ ]) " "\\1" piece "${piece}")
@@ -37,4 +39,4 @@ string(REPLACE "${semicolon}}" "}" page_script "${page_script}")
 string(REPLACE "${semicolon}" ";" page_script "${page_script}")
 string(REPLACE "${opening}" "[" page_script "${page_script}")
 string(REPLACE "${closing}" "]" page_script "${page_script}")
-set(page_script "(()=>{'use strict';${page_script}})();")
+set(page_script "'use strict';{${page_script}}")

@@ -41,7 +41,7 @@ const sortable = (table) => {
         }) : rows));
       }
     };
-    const button = make('button', {type: 'button', class: 'sort', click: sort, title: 'Sort by this column'});
+    const button = make('button', {type: 'button', class: 'sort', click: sort, title: 'Sort'});
     button.append(...head.childNodes);
     head.append(button);
   });

@@ -20,13 +20,14 @@ const tokens = (place, {tokens, layers, heads, top, keys, weights}, numbers) => 
       [...found].map(([key, weight]) => `${short(weight)} on ${quoted(key)}`).join(', ') + '.';
   };
   const buttons = tokens.map((text, at) => make('button',
-    {type: 'button', class: 'token', tabindex: -1, pointerenter: () => look(at), focus: () => look(at)}, visible(text)));
+    {type: 'button', class: 'token', tabindex: -1, pointerenter: () => look(at), focus: () => look(at)},
+    visible(text)));
   const line = status();
   place.append(
     box('choosers',
       chooser('Layer', layers, (to) => look(query, layer = to)).node,
       chooser('Head', [...Array(heads).keys()], (to) => look(query, head = to)).node),
-    make('div', {class: 'tokens', role: 'group', 'aria-label': 'Tokens; the arrow keys move the query',
+    make('div', {class: 'tokens', role: 'group', 'aria-label': 'Tokens; arrow keys move the query',
       keydown: (event) => {
         const to = {ArrowLeft: query - 1, ArrowRight: query + 1, Home: 0, End: tokens.length - 1}[event.key];
         if (!buttons[to]) return;
