@@ -10,6 +10,7 @@
 #include "reports/page/page_style.h"
 #include "reports/page/paper_table.h"
 #include "reports/page/token_strip.h"
+#include "reports/report_testing.h"
 #include "reports/sweep/sweep_report.h"
 #include "support/shared_data.h"
 
@@ -194,6 +195,34 @@ TEST(Browser, ChoosingShowsAnotherQuantityLengthAndHead) {
   EXPECT_EQ(results.at("silent"), 0);
   EXPECT_EQ(results.at("canvases"), 0);
   EXPECT_GE(results.at("lines"), 3);
+}
+
+TEST(Browser, RunsAreChosenAndAddressedByTheirNumbers) {
+  const TemporaryFolder folder;
+  SyntheticRun other = gainlens::testing::other_model(report_run());
+  other.lengths = {64};
+  other.first_layer = 5;
+  const auto first = write_run(folder.path() / "a", report_run()), second = write_run(folder.path() / "b", other);
+  const std::vector<RunInput> runs = {{"plain", first}, {"<b>", second}};
+  write_report(runs, folder.path() / "out", {}, {.style = {.formats = {"svg"}}});
+  const Json results = in_browser(read_text_file(folder.path() / "out" / "report.html"), R"js(
+    const section = document.getElementById('explore-section');
+    const text = (label) => [...section.querySelectorAll('label')].find((node) => node.textContent.startsWith(label))
+      .querySelector('select').selectedOptions[0].text;
+    results.first = [text('Run'), text('Length'), text('Layer')];
+    location.hash = '#run-2-head-6.1';
+    await until(() => text('Run') !== 'plain');
+    results.second = [text('Run'), text('Length'), text('Layer'), text('Head')];
+    results.title = section.querySelector('h3').textContent;
+    location.hash = '#run-1-head-2.0';
+    await until(() => text('Run') === 'plain');
+    results.back = section.querySelector('h3').textContent;
+  )js");
+  expect_quiet(results);
+  EXPECT_EQ(results.at("first"), (Json{"plain", "128", "1"}));  // the head with most BOS mass
+  EXPECT_EQ(results.at("second"), (Json{"<b>", "64", "6", "1"}));
+  EXPECT_EQ(results.at("title"), "Layer 6, head 1 (global)");
+  EXPECT_EQ(results.at("back"), "Layer 2, head 0 (global)");
 }
 
 TEST(Browser, TablesAreSortedWithinTheirGroups) {
