@@ -4,11 +4,12 @@
 #include "core/listener.h"
 #include "core/progress.h"
 #include "interventions/answer_tokens.h"
+#include "interventions/arm_units.h"
 #include "interventions/document_passes.h"
 #include "interventions/gradient_pass.h"
+#include "interventions/measured_decoder.h"
 #include "interventions/site_values.h"
 #include "models/checkpoint/checkpoint_source.h"
-#include "models/checkpoint/load_decoder.h"
 #include "models/checkpoint/torch_dtype.h"
 #include "models/decoder/decoder_sites.h"
 #include "runfile/hash_cache.h"
@@ -106,14 +107,12 @@ Json prompt_request(const std::vector<tokenizers::TokenId>& ids, const tokenizer
 Json request_of(const PatchingOptions& options, const PatchJob& job) {
   Json patches = Json::array();
   for (const Arm& arm : job.arms) patches.push_back(arm.text);
-  std::vector<std::string> ignored = options.ignored_config_keys;
-  std::ranges::sort(ignored);
   const tokenizers::Tokenizer* const tokenizer = job.prompts.tokenizer.get();
   Json request = {{"format", runfile::patching_run_format},
                   {"version", runfile::patching_run_version},
                   {"family", job.checkpoint.config.family},
                   {"model", runfile::HashCache::of_user().sha256_by_name(job.checkpoint.files)},
-                  {"ignored_config_keys", ignored},
+                  {"ignored_config_keys", ignored_keys(options)},
                   {"tokenizer", job.prompts.tokenizer_sha256},
                   {"clean", prompt_request(job.prompts.clean, tokenizer)},
                   {"corrupt", prompt_request(job.prompts.corrupt, tokenizer)},
@@ -130,8 +129,7 @@ Json request_of(const PatchingOptions& options, const PatchJob& job) {
 class Patching {
  public:
   Patching(const PatchingOptions& options, const PatchJob& job, runfile::UnitFolder& kept, runfile::PatchingRun& run)
-      : options_(options), job_(job), kept_(kept), run_(run) {
-    for (std::size_t i = 0; i < job.arms.size(); ++i) units_[job.arms[i].start()].push_back(i);
+      : options_(options), job_(job), kept_(kept), run_(run), units_(job.arms) {
     forward_.allow_extrapolation = options.allow_extrapolation;
   }
 
@@ -141,14 +139,11 @@ class Patching {
     double work = 0;
     for (const PatchDirection direction : runfile::patch_directions) {
       result(direction).effects.resize(job_.arms.size());
-      for (const auto& [layer, arms] : units_) {
-        if (const auto unit = stored(direction, layer, arms)) {
-          take(direction, *unit);
-        } else {
-          missing[direction].insert(layer);
-          work += static_cast<double>(arms.size());
-        }
-      }
+      const std::set<std::int64_t> layers =
+          units_.take_stored([&](std::int64_t layer) { return stored(direction, layer); },
+                             [&](const auto& unit) { take(direction, unit); });
+      work += units_.work(layers);
+      if (!layers.empty()) missing[direction] = layers;
     }
     if (missing.empty()) return;
     Progress progress("intervene", work, "patches", options_.quiet);
@@ -167,21 +162,16 @@ class Patching {
   }
 
   /// A unit that an earlier call has computed.
-  std::optional<runfile::PatchingUnit> stored(PatchDirection direction, std::int64_t layer,
-                                              const std::vector<std::size_t>& patches) const {
+  std::optional<runfile::PatchingUnit> stored(PatchDirection direction, std::int64_t layer) const {
     return kept_.unit(runfile::patch_unit_name(direction, layer), [&](const Json& json) {
       runfile::PatchingUnit unit = runfile::patching_unit_from(json);
-      CHECK(unit.patches == patches, "it has other patches");
+      CHECK(unit.patches == units_.places(layer), "it has other patches");
       return unit;
     });
   }
 
   void load() {
-    models::LoadOptions load;
-    load.dtype = options_.dtype;
-    load.stream = options_.stream_weights;
-    load.ignored_keys = options_.ignored_config_keys;
-    model_ = models::load_own_decoder(job_.checkpoint.path, load);
+    model_ = measured_decoder(job_.checkpoint, options_);
     const at::Tensor clean = last_logits(job_.prompts.clean);
     question_ = {.pair = job_.pair, .reference = {}, .targets = 0};
     if (!job_.pair) question_.reference = log_probabilities(clean);
@@ -196,18 +186,12 @@ class Patching {
     const bool into_corrupt = direction == PatchDirection::denoising;
     const auto& base = into_corrupt ? job_.prompts.corrupt : job_.prompts.clean;
     const auto& other = into_corrupt ? job_.prompts.clean : job_.prompts.corrupt;
-    std::set<std::string> sites;
-    for (const std::int64_t layer : layers)
-      for (const std::size_t i : units_.at(layer)) sites.merge(job_.arms[i].sites(Mode::patch));
-    const SiteValues donor = site_values(*model_, other, sites, forward_);
+    const SiteValues donor = site_values(*model_, other, units_.sites(Mode::patch, layers), forward_);
     const double other_metric = answer_to(question_, last_logits(other));
     DocumentPasses passes(*model_, base, layers, forward_, question_);
     for (const std::int64_t layer : layers) {
-      const std::vector<std::size_t>& places = units_.at(layer);
-      std::vector<const Arm*> arms;
-      arms.reserve(places.size());
-      for (const std::size_t i : places) arms.push_back(&job_.arms[i]);
-      runfile::PatchingUnit unit{places, {*passes.native_answer(), other_metric, {}}};
+      const std::vector<const Arm*> arms = units_.arms(layer);
+      runfile::PatchingUnit unit{units_.places(layer), {*passes.native_answer(), other_metric, {}}};
       try {
         for (const InterventionEffect& effect : passes.run(arms, {}, donor))
           unit.prompt.effects.push_back(
@@ -218,9 +202,7 @@ class Patching {
       kept_.keep_unit(runfile::patch_unit_name(direction, layer), runfile::to_json(unit));
       take(direction, unit);
       const auto count = static_cast<double>(arms.size());
-      progress.advance(
-          count, count,
-          fmt::format("{}, {}", name_of(direction), layer < 0 ? "embedding" : fmt::format("layer {}", layer)));
+      progress.advance(count, count, fmt::format("{}, {}", name_of(direction), unit_words(layer)));
     }
   }
 
@@ -228,7 +210,7 @@ class Patching {
   const PatchJob& job_;
   runfile::UnitFolder& kept_;
   runfile::PatchingRun& run_;
-  std::map<std::int64_t, std::vector<std::size_t>> units_;  // arms by the layer that they start in
+  ArmUnits units_;
   hooks::ForwardOptions forward_;
   std::unique_ptr<models::Decoder> model_;
   Question question_;
@@ -261,10 +243,7 @@ std::vector<Attribution> approximate_patching(const PatchingOptions& options, st
   for (const std::string& note : job.checkpoint.notes) tell_warning("{}", note);
   std::set<std::string> sites;
   for (const Arm& arm : job.arms) sites.merge(arm.sites(Mode::patch));
-  models::LoadOptions load;
-  load.dtype = options.dtype;
-  load.ignored_keys = options.ignored_config_keys;
-  const auto model = models::load_own_decoder(job.checkpoint.path, load);
+  const auto model = measured_decoder(job.checkpoint, options);
   hooks::ForwardOptions forward;
   forward.allow_extrapolation = options.allow_extrapolation;
   const Question question{.pair = job.pair, .reference = {}, .targets = 0};

@@ -7,7 +7,7 @@
 #include "interventions/document_source.h"
 #include "interventions/gate_arm_reading.h"
 #include "interventions/gate_pass.h"
-#include "models/checkpoint/load_decoder.h"
+#include "interventions/measured_decoder.h"
 #include "models/checkpoint/torch_dtype.h"
 #include "runfile/hash_cache.h"
 #include "runfile/unit_folder.h"
@@ -115,13 +115,11 @@ std::vector<std::string> names_of(const std::vector<GateArm>& arms) {
 }
 
 Json gate_arms_request(const GateArmsOptions& options, const GateArmsJob& job) {
-  std::vector<std::string> ignored = options.ignored_config_keys;
-  std::ranges::sort(ignored);
   return {{"format", runfile::gate_arms_format},
           {"version", runfile::gate_arms_version},
           {"family", job.checkpoint.config.family},
           {"model", runfile::HashCache::of_user().sha256_by_name(job.checkpoint.files)},
-          {"ignored_config_keys", ignored},
+          {"ignored_config_keys", ignored_keys(options)},
           {"tokenizer", job.test.source.tokenizer_sha256},
           {"text", job.test.source.text_sha256},
           {"calibration", job.calibration.source.text_sha256},
@@ -184,13 +182,7 @@ class GateArmsMeasuring {
     return missing;
   }
 
-  void load() {
-    models::LoadOptions load;
-    load.dtype = options_.dtype;
-    load.stream = options_.stream_weights;
-    load.ignored_keys = options_.ignored_config_keys;
-    model_ = models::load_own_decoder(job_.checkpoint.path, load);
-  }
+  void load() { model_ = measured_decoder(job_.checkpoint, options_); }
 
   void calibrate() {
     const bool positions = std::ranges::find(job_.arms, GateArm::position) != job_.arms.end();

@@ -7,12 +7,13 @@
 #include "core/random.h"
 #include "core/sha256.h"
 #include "interventions/answer_tokens.h"
+#include "interventions/arm_units.h"
 #include "interventions/document_passes.h"
 #include "interventions/document_source.h"
 #include "interventions/gradient_pass.h"
+#include "interventions/measured_decoder.h"
 #include "interventions/site_values.h"
 #include "models/checkpoint/checkpoint_source.h"
-#include "models/checkpoint/load_decoder.h"
 #include "models/checkpoint/torch_dtype.h"
 #include "models/decoder/decoder_sites.h"
 #include "runfile/hash_cache.h"
@@ -103,10 +104,15 @@ Job read_job(const InterveneOptions& options) {
         counted(options.length, "token"));
   if (options.targets > 0) job.question.targets = options.targets;
   add_arms(options, job);
-  job.test = read_documents(options.source, job.checkpoint, options.length, options.samples);
+  const bool resample = takes(job.arms, Mode::resample);
+  data::ChunkAdvice advice;
+  if (resample) {  // takes values from another document
+    advice.samples = [](std::int64_t most) { return most >= 2 ? data::ChunkAdvice::give_samples(most) : ""; };
+  }
+  job.test = read_documents(options.source, job.checkpoint, options.length, options.samples, advice);
   CHECK(job.test.source.text_sha256 != options.other_text,
         "--text: is the text of the sweep that the scores are from; give another one");
-  CHECK(!takes(job.arms, Mode::resample) || options.samples >= 2,
+  CHECK(!resample || options.samples >= 2,
         "--samples: {}; resample needs at least 2 documents, to take values from another one", options.samples);
   add_calibration(options, job);
   CHECK(options.answer.empty() == options.foil.empty(), "{}: is missing; --answer and --foil go together",
@@ -137,13 +143,11 @@ Json request_of(const InterveneOptions& options, const Job& job) {
   Json asked = Json::array();
   for (std::size_t i = 0; i < job.named.size(); ++i)
     (i < job.asked.size() ? asked : controls).push_back(job.named[i].text);
-  std::vector<std::string> ignored = options.ignored_config_keys;
-  std::ranges::sort(ignored);
   Json request = {{"format", runfile::intervention_run_format},
                   {"version", runfile::intervention_run_version},
                   {"family", job.checkpoint.config.family},
                   {"model", hashes.sha256_by_name(job.checkpoint.files)},
-                  {"ignored_config_keys", ignored},
+                  {"ignored_config_keys", ignored_keys(options)},
                   {"tokenizer", job.test.source.tokenizer_sha256},
                   {"text", job.test.source.text_sha256},
                   {"calibration", job.calibration.source.text_sha256},
@@ -176,24 +180,18 @@ std::size_t donor_of(std::size_t document, std::size_t documents, std::uint64_t 
 class Measuring {
  public:
   Measuring(const InterveneOptions& options, const Job& job, runfile::UnitFolder& kept, runfile::InterventionRun& run)
-      : options_(options), job_(job), kept_(kept), run_(run) {
-    for (std::size_t i = 0; i < job.arms.size(); ++i) units_[job.arms[i].start()].push_back(i);
+      : options_(options), job_(job), kept_(kept), run_(run), units_(job.arms) {
     forward_.allow_extrapolation = options.allow_extrapolation;
   }
 
   void run() {
     const c10::InferenceMode inference;
-    std::vector<std::set<std::int64_t>> missing(job_.test.documents.size());
+    std::vector<std::set<std::int64_t>> missing;  // [document]
     double work = 0;
-    for (std::size_t document = 0; document < missing.size(); ++document) {
-      for (const auto& [layer, arms] : units_) {
-        if (const auto unit = stored(document, layer, arms)) {
-          take(document, *unit);
-        } else {
-          missing[document].insert(layer);
-          work += static_cast<double>(arms.size());
-        }
-      }
+    for (std::size_t document = 0; document < job_.test.documents.size(); ++document) {
+      missing.push_back(units_.take_stored([&](std::int64_t layer) { return stored(document, layer); },
+                                           [&](const auto& unit) { take(document, unit); }));
+      work += units_.work(missing.back());
     }
     if (work == 0) return;
     Progress progress("intervene", work, "interventions", options_.quiet);
@@ -204,11 +202,10 @@ class Measuring {
 
  private:
   /// A unit that an earlier call has computed.
-  std::optional<runfile::InterventionUnit> stored(std::size_t document, std::int64_t layer,
-                                                  const std::vector<std::size_t>& arms) const {
+  std::optional<runfile::InterventionUnit> stored(std::size_t document, std::int64_t layer) const {
     return kept_.unit(runfile::unit_name(document, layer), [&](const Json& json) {
       runfile::InterventionUnit unit = runfile::intervention_unit_from(json);
-      CHECK(unit.arms == arms, "it has other interventions");
+      CHECK(unit.arms == units_.places(layer), "it has other interventions");
       return unit;
     });
   }
@@ -220,24 +217,12 @@ class Measuring {
   }
 
   void load() {
-    models::LoadOptions load;
-    load.dtype = options_.dtype;
-    load.stream = options_.stream_weights;
-    load.ignored_keys = options_.ignored_config_keys;
-    model_ = models::load_own_decoder(job_.checkpoint.path, load);
-    means_ = site_means(*model_, job_.calibration.documents, sites(Mode::mean, {}), forward_);
-  }
-
-  /// The sites of arms with a mode. @param layers  empty: of all arms
-  std::set<std::string> sites(Mode mode, const std::set<std::int64_t>& layers) const {
-    std::set<std::string> found;
-    for (const Arm& arm : job_.arms)
-      if (layers.empty() || layers.contains(arm.start())) found.merge(arm.sites(mode));
-    return found;
+    model_ = measured_decoder(job_.checkpoint, options_);
+    means_ = site_means(*model_, job_.calibration.documents, units_.sites(Mode::mean, {}), forward_);
   }
 
   void measure(std::size_t document, const std::set<std::int64_t>& layers, Progress& progress) {
-    const std::set<std::string> resampled = sites(Mode::resample, layers);
+    const std::set<std::string> resampled = units_.sites(Mode::resample, layers);
     SiteValues donor;
     if (!resampled.empty()) {
       const std::size_t other = donor_of(document, job_.test.documents.size(), options_.seed);
@@ -245,11 +230,8 @@ class Measuring {
     }
     DocumentPasses passes(*model_, job_.test.documents[document], layers, forward_, job_.question);
     for (const std::int64_t layer : layers) {
-      const std::vector<std::size_t>& places = units_.at(layer);
-      std::vector<const Arm*> arms;
-      arms.reserve(places.size());
-      for (const std::size_t i : places) arms.push_back(&job_.arms[i]);
-      runfile::InterventionUnit unit{places, passes.native_nll(), {}, passes.native_answer()};
+      const std::vector<const Arm*> arms = units_.arms(layer);
+      runfile::InterventionUnit unit{units_.places(layer), passes.native_nll(), {}, passes.native_answer()};
       try {
         unit.effects = passes.run(arms, means_, donor);
       } catch (const InvalidArgument& error) {
@@ -258,9 +240,7 @@ class Measuring {
       kept_.keep_unit(runfile::unit_name(document, layer), runfile::to_json(unit));
       take(document, unit);
       const auto count = static_cast<double>(arms.size());
-      progress.advance(count, count,
-                       layer < 0 ? fmt::format("document {}, embedding", document)
-                                 : fmt::format("document {}, layer {}", document, layer));
+      progress.advance(count, count, fmt::format("document {}, {}", document, unit_words(layer)));
     }
   }
 
@@ -268,7 +248,7 @@ class Measuring {
   const Job& job_;
   runfile::UnitFolder& kept_;
   runfile::InterventionRun& run_;
-  std::map<std::int64_t, std::vector<std::size_t>> units_;  // arms by the layer that they start in
+  ArmUnits units_;
   hooks::ForwardOptions forward_;
   std::unique_ptr<models::Decoder> model_;
   SiteValues means_;
@@ -324,10 +304,7 @@ Attribution approximate_interventions(const InterveneOptions& options) {
     drawn.push_back(&arms[place]);
     found.exact.push_back({place, {}});
   }
-  models::LoadOptions load;
-  load.dtype = options.dtype;
-  load.ignored_keys = options.ignored_config_keys;
-  const auto model = models::load_own_decoder(job.checkpoint.path, load);
+  const auto model = measured_decoder(job.checkpoint, options);
   hooks::ForwardOptions forward;
   forward.allow_extrapolation = options.allow_extrapolation;
   SiteValues means;

@@ -83,6 +83,10 @@ TEST_F(Advice, OfATextThatIsTooShort) {
               HasSubstr("; give a longer text or --samples of at most 12\n"));
   EXPECT_THAT(refusal({"intervene"}, {model, "--tokens", short_, "--lengths", "64", "--samples", "2", "--each-head"}),
               HasSubstr("; give a longer text or --samples of at most 1 or --lengths of at most 50"));
+  // resample takes values from a second document.
+  EXPECT_THAT(refusal({"intervene"}, {model, "--tokens", short_, "--lengths", "64", "--samples", "2", "--each-head",
+                                      "--modes", "resample"}),
+              HasSubstr("; give a longer text or --lengths of at most 50"));
   EXPECT_THAT(refusal({"capture"}, {model, "--tokens", short_, "--length", "120", "--hooks", "*", "--out", out("b")}),
               HasSubstr("--length 120 needs 120"));
   refusal({"evaluate", "language-model"}, {model, "--tokens", one_});
