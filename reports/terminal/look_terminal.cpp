@@ -21,8 +21,12 @@ std::string quoted(const std::string& text) {
   return "'" + printable(text, longest) + "'";
 }
 
+std::string shown(const std::string& text, std::int32_t id) {
+  return text.empty() ? fmt::format("token {}", id) : quoted(text);
+}
+
 std::string next_text(const NextToken& token) {
-  return token.text.empty() ? fmt::format("token {}", token.id) : quoted(token.text);
+  return shown(token.text, token.id);
 }
 
 std::string number(float value, int digits) {
@@ -112,10 +116,11 @@ std::string sinks_of(const PromptLook& look) {
 std::string query_of(const PromptLook& look) {
   const LookedQuery& query = *look.query;
   const double largest = *std::max_element(query.weights.begin(), query.weights.end());
-  std::string text = fmt::format("head {}.{} at query {} {}: the weight of each key (a full bar is {:.3f})\n",
-                                 query.layer, query.head, query.query, position_text(look, query.query), largest);
   static constexpr std::array bars = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   constexpr std::int64_t a_line = 64;
+  std::string text = fmt::format("head {}.{} at query {} {}: the weight of each key (a full bar is {:.3f}{})\n",
+                                 query.layer, query.head, query.query, position_text(look, query.query), largest,
+                                 query.query < a_line ? "" : "; lines without a bar are left out");
   for (std::int64_t begin = 0; begin <= query.query; begin += a_line) {
     const std::int64_t end = std::min(begin + a_line, query.query + 1);
     if (std::all_of(query.weights.begin() + begin, query.weights.begin() + end,
@@ -152,10 +157,10 @@ std::string lens_of(const PromptLook& look) {
 
 std::string parts_of(const PromptLook& look) {
   const LogitParts& parts = *look.parts;
-  std::string text = fmt::format("parts     of the logit difference {:+.4f} at the last token; they sum to {:+.4f}\n",
-                                 parts.difference, parts.sum);
-  if (std::abs(parts.linear - parts.difference) > 1e-4)
-    text += fmt::format("          {:+.4f} before the soft cap of the logits, which is not linear\n", parts.linear);
+  std::string text = fmt::format(
+      "parts     of the logit of {} less that of {}, {:+.4f} at the last token; they sum to {:+.4f}\n",
+      shown(parts.answer_text, parts.answer), shown(parts.foil_text, parts.foil), parts.difference, parts.sum);
+  if (!parts.missed.empty()) text += fmt::format("          not the same: {}\n", parts.missed);
   if (!parts.divided.empty()) text += fmt::format("          heads have no parts of their own: {}\n", parts.divided);
   std::vector<const LogitPart*> order;
   for (const LogitPart& part : parts.parts) order.push_back(&part);
@@ -245,12 +250,15 @@ std::string json_asked(const PromptLook& look) {
   if (look.parts) {
     OrderedJson parts = OrderedJson::array();
     for (const LogitPart& part : look.parts->parts) parts.push_back({{"part", part.name}, {"value", part.value}});
-    add("attribution", {{"answer", look.parts->answer},
-                        {"foil", look.parts->foil},
-                        {"logit_difference", look.parts->difference},
-                        {"before_soft_cap", look.parts->linear},
-                        {"sum", look.parts->sum},
-                        {"parts", parts}});
+    OrderedJson attribution = {{"answer", look.parts->answer},
+                               {"foil", look.parts->foil},
+                               {"logit_difference", look.parts->difference},
+                               {"before_soft_cap", look.parts->linear},
+                               {"sum", look.parts->sum}};
+    if (!look.parts->missed.empty()) attribution["sum_reason"] = look.parts->missed;
+    if (!look.parts->divided.empty()) attribution["heads_reason"] = look.parts->divided;
+    attribution["parts"] = parts;
+    add("attribution", attribution);
   }
   if (!look.segments.empty()) {
     OrderedJson segments = OrderedJson::array();

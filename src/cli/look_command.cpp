@@ -58,28 +58,32 @@ std::pair<std::int64_t, std::int64_t> parse_head(const std::string& text) {
   return {layer, head};
 }
 
-/// Where each prompt comes from.
-std::vector<sweep::TokenSourceOptions> sources_of(const LookArguments& arguments) {
-  const sweep::TokenSourceOptions one = [&] {
-    sweep::TokenSourceOptions source = arguments.text.source();
-    source.prompt = arguments.prompt;
-    return source;
-  }();
-  if (arguments.batch.empty()) return {one};
-  CHECK(!arguments.prompt && one.text.empty() && one.token_ids.empty(),
-        "--batch: there is another prompt too; give one of --batch, --prompt, --text and --tokens");
+/// Where a prompt comes from.
+struct PromptSource {
+  sweep::TokenSourceOptions from;
+  std::string where;  ///< the line of a batch, for messages
+};
+
+std::vector<PromptSource> sources_of(const LookArguments& arguments) {
+  sweep::TokenSourceOptions one = arguments.text.source();
+  one.prompt = arguments.prompt;
+  const bool other = one.prompt || !one.text.empty() || !one.token_ids.empty();
+  if (arguments.batch.empty()) {
+    CHECK(other, "there is no prompt; give --prompt '..', --text FILE, --tokens FILE.json or --batch FILE.jsonl");
+    return {{one, ""}};
+  }
+  CHECK(!other, "--batch: there is another prompt too; give one of --batch, --prompt, --text and --tokens");
   std::istringstream lines(read_text_file(arguments.batch));
-  std::vector<sweep::TokenSourceOptions> sources;
+  std::vector<PromptSource> sources;
   std::string line;
   for (std::size_t number = 1; std::getline(lines, line); ++number) {
-    const std::string where = fmt::format("{}: line {}", printable(arguments.batch), number);
+    const std::string where = fmt::format("--batch: {}: line {}", printable(arguments.batch), number);
     const Json json = parse_json(line, where);
     CHECK(json.is_object() && json.size() == 1 && json.contains("prompt") && json["prompt"].is_string(),
-          "--batch: {}: must be {{\"prompt\": \"..\"}}", where);
-    sweep::TokenSourceOptions source = one;
-    source.prompt = json["prompt"].get<std::string>();
-    CHECK(!source.prompt->empty(), "--batch: {}: the prompt is empty", where);
-    sources.push_back(std::move(source));
+          "{}: must be {{\"prompt\": \"..\"}}", where);
+    one.prompt = json["prompt"].get<std::string>();
+    CHECK(!one.prompt->empty(), "{}: the prompt is empty", where);
+    sources.push_back({one, where});
   }
   CHECK(!sources.empty(), "--batch: {} has no line", printable(arguments.batch));
   return sources;
@@ -129,44 +133,58 @@ std::filesystem::path page_folder(const LookArguments& arguments, std::size_t pl
   return arguments.batch.empty() ? out : out / fmt::format("prompt-{}", place + 1);
 }
 
+struct AskedPrompt {
+  look::Prompt prompt;
+  look::LookOptions options;
+};
+
+/// Reads a prompt and checks all that is asked of it. What is wrong with a line of a batch names the line.
+AskedPrompt asked_prompt(const LookArguments& arguments, const PromptSource& source,
+                         const models::CheckpointSource& checkpoint) {
+  try {
+    AskedPrompt asked{look::read_prompt(source.from, checkpoint.config, checkpoint.path), {}};
+    query_of(arguments, asked.prompt);
+    asked.options = options_of(arguments, asked.prompt, checkpoint.config);
+    look::check_can_look(checkpoint.config, asked.prompt, asked.options);
+    return asked;
+  } catch (const InvalidArgument& error) {
+    if (source.where.empty()) throw;
+    throw_invalid("{}: {}", source.where, error.what());
+  }
+}
+
 void look(const LookArguments& arguments, const GlobalOptions& global) {
   check_numbers(arguments);
-  if (!arguments.out.empty()) {
-    check_holds_no_run(std::filesystem::weakly_canonical(arguments.out), "--out");
-    ensure_writable_folder(arguments.out);
-  }
+  if (!arguments.out.empty()) check_holds_no_run(std::filesystem::weakly_canonical(arguments.out), "--out");
   const std::filesystem::path path = formats::locate_checkpoint(arguments.model);
   refuse_run_for_checkpoint(path);
   CHECK(!recommend::is_recommender(path), "{}: is a recommender; look takes language models",
         printable(arguments.model));
   const models::CheckpointSource checkpoint = models::open_checkpoint(path, arguments.ignored_config_keys);
-  std::vector<look::Prompt> prompts;
-  std::vector<look::LookOptions> options;
-  for (const sweep::TokenSourceOptions& source : sources_of(arguments)) {
-    prompts.push_back(look::read_prompt(source, checkpoint.config, checkpoint.path));
-    query_of(arguments, prompts.back());
-    options.push_back(options_of(arguments, prompts.back(), checkpoint.config));
-    look::check_can_look(checkpoint.config, prompts.back(), options.back());
-    if (prompts.back().without_line_end && !global.quiet)
+  std::vector<AskedPrompt> asked;
+  for (const PromptSource& source : sources_of(arguments)) asked.push_back(asked_prompt(arguments, source, checkpoint));
+  for (const AskedPrompt& one : asked)
+    if (one.prompt.without_line_end && !global.quiet)
       tell_note("the prompt ends in a line end, which is a part of its tokens (printf '%s' writes none)");
-  }
+  if (!arguments.out.empty()) ensure_writable_folder(arguments.out);  // a request that is refused leaves none behind
   for (const std::string& note : checkpoint.notes) tell_warning("{}", note);
   models::LoadOptions load;
   load.dtype = models::parse_dtype(arguments.dtype, "--dtype");
   load.stream = arguments.stream_weights;
   load.ignored_keys = arguments.ignored_config_keys;
   const auto model = models::load_own_decoder(checkpoint.path, load);
-  for (std::size_t i = 0; i < prompts.size(); ++i) {
-    const PromptLook found = look::look_at(*model, prompts[i], options[i]);
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    const auto& [prompt, options] = asked[i];
+    const PromptLook found = look::look_at(*model, prompt, options);
+    const std::int64_t query = query_of(arguments, prompt);
     if (!arguments.out.empty()) {
       const std::filesystem::path out = page_folder(arguments, i);
-      tell_written(reports::write_look_report({&found, query_of(arguments, prompts[i]), path.filename().string()}, out),
-                   out, "look");
+      tell_written(reports::write_look_report({&found, query, path.filename().string()}, out), out, "look");
     }
     if (global.json) {
       reports::write_look_json(found, write_result);
     } else {
-      print_result("{}{}", i == 0 ? "" : "\n", reports::print_look(found, query_of(arguments, prompts[i])));
+      print_result("{}{}", i == 0 ? "" : "\n", reports::print_look(found, query));
     }
   }
 }

@@ -48,10 +48,12 @@ struct LogitPart {
 /// linear in it once the norm's divisor is given.
 struct LogitParts {
   std::int32_t answer = 0, foil = 0;
-  double difference = 0;  ///< logit of answer less that of foil, as the model gives it
-  double linear = 0;      ///< the same before the soft cap; equal to `difference` without one
+  std::string answer_text, foil_text;  ///< empty without a tokenizer; not safe to print
+  double difference = 0;               ///< logit of answer less that of foil, as the model gives it
+  double linear = 0;                   ///< the same before the soft cap; equal to `difference` without one
   std::vector<LogitPart> parts;
   double sum = 0;       ///< of the parts
+  std::string missed;   ///< "" or why `sum` is not `difference` within 1e-4
   std::string divided;  ///< "" or why heads have no parts of their own
 };
 

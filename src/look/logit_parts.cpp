@@ -1,6 +1,7 @@
 #include "look/logit_parts.h"
 
 #include "core/check.h"
+#include "models/checkpoint/torch_dtype.h"
 #include "models/decoder/norm.h"
 
 #include <ATen/ATen.h>
@@ -21,8 +22,10 @@ void LogitPartsCollector::attach(hooks::Hooks& hooks) {
   const models::DecoderConfig& config = model_.config();
   layers_.assign(static_cast<std::size_t>(config.layers), {});
   const auto keep = [&](std::int64_t layer, const char* site, at::Tensor& place) {
-    hooks.observe(hooks::block_site(layer, site),
-                  [&place](const hooks::Site&, const at::Tensor& seen) { place = last_of(seen); });
+    hooks.observe(hooks::block_site(layer, site), [this, &place](const hooks::Site&, const at::Tensor& seen) {
+      dtype_ = seen.scalar_type();
+      place = last_of(seen);
+    });
   };
   keep(0, "hook_resid_pre", first_);
   keep(config.layers - 1, "hook_resid_post", last_);
@@ -86,7 +89,23 @@ LogitParts LogitPartsCollector::finish(const interventions::AnswerPair& pair, do
   }
   if (const double constant = (output.constant[0] - output.constant[1]).item<double>(); constant != 0)
     add("output bias", constant);
+  found.missed = reason_for_a_miss(found);
   return found;
+}
+
+std::string LogitPartsCollector::reason_for_a_miss(const LogitParts& found) const {
+  constexpr double small = 1e-4;
+  const auto differ = [](double a, double b) { return std::abs(a - b) > small; };
+  if (!differ(found.sum, found.difference)) return {};
+  const bool capped = model_.config().logit_soft_cap != 0;
+  std::string reason;
+  if (capped && differ(found.linear, found.difference))
+    reason =
+        fmt::format("the soft cap of the logits is not linear, and the difference before it is {:+.4f}", found.linear);
+  if (differ(found.sum, found.linear) || !capped)
+    reason += fmt::format("{}the model computes in {}, which rounds what it adds", reason.empty() ? "" : "; ",
+                          models::dtype_name(dtype_));
+  return reason;
 }
 
 }  // namespace gainlens::look

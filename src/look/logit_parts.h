@@ -33,10 +33,13 @@ class LogitPartsCollector {
     at::Tensor normalised;      ///< [width] float64, their sum behind that norm, before its weight
   };
 
+  /// "" or why the sum is not the difference.
+  std::string reason_for_a_miss(const LogitParts& found) const;
   static at::Tensor heads_behind_norm(const LayerParts& parts, bool centred);
 
   models::Decoder& model_;
-  at::Tensor first_, last_;  ///< [width] float64: the stream before the first layer, and behind the last one
+  at::Tensor first_, last_;            ///< [width] float64: the stream before the first layer, and behind the last one
+  at::ScalarType dtype_ = at::kFloat;  ///< of the stream
   std::vector<LayerParts> layers_;
 };
 

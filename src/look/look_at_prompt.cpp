@@ -107,10 +107,7 @@ class Looking {
     const at::Tensor logits = model_.unembed(stream[0].slice(0, stream.size(1) - 1))[0];
     if (!logits.isfinite().all().item<bool>()) throw_run_failed("output head: the logits are NaN or infinite");
     found_.next = most_likely(logits, options_.next, prompt_.tokenizer.get());
-    if (options_.pair)
-      found_.parts = parts_.finish(
-          *options_.pair,
-          (logits[options_.pair->answer].to(at::kDouble) - logits[options_.pair->foil].to(at::kDouble)).item<double>());
+    if (options_.pair) attribute(logits);
     return std::move(found_);
   }
 
@@ -153,6 +150,15 @@ class Looking {
     const at::Tensor weights = kernels::weights_of_queries(own, qkv.query[0].narrow(0, head, 1),
                                                            qkv.key[0].narrow(0, head / group, 1), query, query + 1);
     found_.query = LookedQuery{layer, head, query, copied<double>(weights[0][0], at::kDouble)};
+  }
+
+  /// @param logits  [vocabulary]
+  void attribute(const at::Tensor& logits) {
+    const interventions::AnswerPair& pair = *options_.pair;
+    found_.parts = parts_.finish(pair, interventions::answer_to({.pair = pair}, logits));
+    if (prompt_.tokenizer == nullptr) return;
+    found_.parts->answer_text = prompt_.tokenizer->token_text(static_cast<tokenizers::TokenId>(pair.answer));
+    found_.parts->foil_text = prompt_.tokenizer->token_text(static_cast<tokenizers::TokenId>(pair.foil));
   }
 
   void attach_lens(hooks::Hooks& hooks) {

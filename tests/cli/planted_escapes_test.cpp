@@ -118,6 +118,7 @@ TEST_F(PlantedEscapes, ConfigurationInEveryCommand) {
             {"hooks", made, "--threads", "1"},
             {"capture", made, "--tokens", ids, "--hooks", "blocks.0.hook_resid_pre", "--out", out},
             {"sweep", made, "--tokens", ids, "--lengths", "16", "--samples", "1", "--out", out},
+            {"look", made, "--tokens", ids},
             {"evaluate", "language-model", made, "--tokens", ids}});
 }
 
@@ -166,7 +167,7 @@ TEST_F(PlantedEscapes, TokenizersAsJson) {
     const std::string kind = tokenizer.at("pre_tokenizer").dump() + tokenizer.at("normalizer").dump();
     if (kind == last_kind) continue;
     last_kind = kind;
-    try_json(made / "tokenizer.json", tokenizer, {{"inspect", made}});
+    try_json(made / "tokenizer.json", tokenizer, {{"inspect", made}, {"look", made, "--prompt", "a", "--next", "64"}});
   }
 }
 
@@ -176,7 +177,9 @@ TEST_F(PlantedEscapes, OtherFilesOfTokenizers) {
   fs::copy_file(plain / "tokenizer.model", made / "tokenizer.model");
   const std::string text = write_file(path("text.txt"), made_up_text(20));
   const std::vector<Words> commands = {
-      {"inspect", made}, {"sweep", made, "--text", text, "--lengths", "16", "--samples", "1", "--out", path("out")}};
+      {"inspect", made},
+      {"sweep", made, "--text", text, "--lengths", "16", "--samples", "1", "--out", path("out")},
+      {"look", made, "--prompt", "ab", "--bos", "never", "--next", "64", "--lens"}};
   try_json(made / "tokenizer_config.json",
            {{"add_bos_token", true},
             {"tokenizer_class", "LlamaTokenizer"},

@@ -1,4 +1,4 @@
-// Runs the commands of the README and of the tutorials, and compares their output with the printed output.
+// Runs the commands of the README, of the tutorials and of the page on look, and compares their output with the printed output.
 #include "support/printed_text.h"
 #include "support/program.h"
 #include "support/shared_data.h"
@@ -75,9 +75,10 @@ TEST(PrintedText, NumbersMayDifferInTheirLastPlaceAlone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Document,
-                         ::testing::Values("README.md", "docs/tutorial.md", "docs/recommend-tutorial.md"),
+                         ::testing::Values("README.md", "docs/tutorial.md", "docs/recommend-tutorial.md", "docs/look.md"),
                          [](const auto& test) {
                            if (test.param == "README.md") return "Readme";
+                           if (test.param == "docs/look.md") return "Look";
                            return test.param == "docs/tutorial.md" ? "Tutorial" : "RecommendTutorial";
                          });
 
