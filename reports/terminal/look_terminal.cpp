@@ -39,10 +39,10 @@ std::string tokens_of(const PromptLook& look) {
   if (look.trained_for)
     text += fmt::format("          the model was made for {}: all that follows is beyond what it was trained with\n",
                         counted(*look.trained_for, "token"));
-  std::string line = "         ";
+  std::string line = "        ";
   const auto flush = [&] {
     text += line + '\n';
-    line = "         ";
+    line = "        ";
   };
   for (std::int64_t position = 0; position < length; ++position) {
     if (length > shown_first + shown_last && position == shown_first) {
@@ -50,7 +50,7 @@ std::string tokens_of(const PromptLook& look) {
       flush();
       text += fmt::format("          .. {} more\n", counted(position - shown_first, "token"));
     }
-    const std::string item = fmt::format(" {} {} ", position, position_text(look, position));
+    const std::string item = fmt::format("  {} {}", position, position_text(look, position));
     if (line.size() + item.size() > 110) flush();
     line += item;
   }

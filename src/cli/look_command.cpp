@@ -166,12 +166,12 @@ void look(const LookArguments& arguments, const GlobalOptions& global) {
   for (const AskedPrompt& one : asked)
     if (one.prompt.without_line_end && !global.quiet)
       tell_note("the prompt ends in a line end, which is a part of its tokens (printf '%s' writes none)");
-  if (!arguments.out.empty()) ensure_writable_folder(arguments.out);  // a request that is refused leaves none behind
   for (const std::string& note : checkpoint.notes) tell_warning("{}", note);
   models::LoadOptions load;
   load.dtype = models::parse_dtype(arguments.dtype, "--dtype");
   load.stream = arguments.stream_weights;
   load.ignored_keys = arguments.ignored_config_keys;
+  if (!arguments.out.empty()) ensure_writable_folder(arguments.out);  // a request that is refused leaves none behind
   const auto model = models::load_own_decoder(checkpoint.path, load);
   for (std::size_t i = 0; i < asked.size(); ++i) {
     const auto& [prompt, options] = asked[i];

@@ -260,7 +260,7 @@ TEST_F(Look, TextsOfTokensAreNeverSentRaw) {
   const std::string model = hostile(), segments = file("segments.json", R"([{"name": "\u001b[2J\u009b", "begin": 0,
     "end": 2}])");
   const ProgramResult result = run_gainlens({"look", model, "--prompt", "ab", "--bos", "never", "--lens", "--head",
-                                             "1.1", "--segments", segments, "--answer", "7", "--foil", "8"});
+                                             "1.1", "--segments", segments, "--answer", "id:7", "--foil", "id:8"});
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.out, AllOf(HasSubstr("'\\x1b[2J<script>"), HasSubstr("of the logit of '\\x1b[2J")));
   for (const char* raw : {"\x1b", "\xc2\x9b", "\x7f", "\r"}) EXPECT_THAT(result.out, Not(HasSubstr(raw)));

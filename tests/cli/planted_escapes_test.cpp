@@ -167,7 +167,7 @@ TEST_F(PlantedEscapes, TokenizersAsJson) {
     const std::string kind = tokenizer.at("pre_tokenizer").dump() + tokenizer.at("normalizer").dump();
     if (kind == last_kind) continue;
     last_kind = kind;
-    try_json(made / "tokenizer.json", tokenizer, {{"inspect", made}, {"look", made, "--prompt", "a", "--next", "64"}});
+    try_json(made / "tokenizer.json", tokenizer, {{"inspect", made}});
   }
 }
 

@@ -65,10 +65,10 @@ TEST(LookTerminal, WhatDoesNotExistIsNull) {
 
 TEST(LookTerminal, ALongPromptIsCutInItsMiddle) {
   const std::string text = print_look(look_of(100), 99);
-  EXPECT_THAT(text, HasSubstr(" 15 'a' \n          .. 36 tokens more\n"));
-  EXPECT_THAT(text, HasSubstr(" 52 'a' "));
-  EXPECT_THAT(text, Not(HasSubstr(" 16 'a' ")));
-  EXPECT_THAT(text, Not(HasSubstr(" 51 'a' ")));
+  EXPECT_THAT(text, HasSubstr(" 15 'a'\n          .. 36 tokens more\n"));
+  EXPECT_THAT(text, HasSubstr(" 52 'a'  "));
+  EXPECT_THAT(text, Not(HasSubstr(" 16 'a'")));
+  EXPECT_THAT(text, Not(HasSubstr(" 51 'a'")));
   EXPECT_THAT(print_look(look_of(64), 0), Not(HasSubstr("more")));
 }
 
