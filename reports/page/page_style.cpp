@@ -117,7 +117,7 @@ button.token[aria-pressed=true] { border-color: var(--accent); box-shadow: 0 0 0
 .title { font-size: .76rem; margin: 0 0 .3rem; max-width: none; }
 .head { border-top: 1px solid var(--line); margin-top: 1.2rem; padding-top: .2rem; }
 .head .table { margin-top: 0; }
-.small { display: grid; grid-template-columns: repeat(auto-fill, minmax(190px, 1fr)); gap: 1rem; margin-bottom: 1.2rem; }
+.small { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 1rem; margin-bottom: 1.2rem; }
 .small .title { color: var(--soft); font-size: .68rem; min-height: 2.6em; }
 .scroll { max-height: 24rem; overflow: auto; border: 1px solid var(--line); border-radius: 4px; padding: 0 .6rem; }
 .scroll .table { overflow: visible; margin: .6rem 0; }

@@ -48,7 +48,7 @@ const explore = (place, {colours, scatters, runs}, numbers) => {
         write(pen, at, left + (at + 0.5) * wide, bottom + 14, 'center');
       }
       if (shade.high >= shade.low) {
-        const [start, end] = [width - 240, width - 70];
+        const [start, end] = [max(width - 240, 145), width - 70];
         for (let i = start; i < end; ++i) {
           pen.fillStyle = shades((i - start) / (end - start));
           pen.fillRect(i, bottom + 28, 1.5, 9);
