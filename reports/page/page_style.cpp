@@ -129,7 +129,7 @@ button.token[aria-pressed=true] { border-color: var(--accent); box-shadow: 0 0 0
 :root { color-scheme: light; }
 body { font-size: 10.5pt; }
 main { max-width: none; padding: 0; }
-nav, .scripted { display: none; }
+nav, .scripted, [data-part] { display: none; }
 button.sort::after { display: none; }
 details::details-content { content-visibility: visible; block-size: auto; }
 a { color: inherit; }
