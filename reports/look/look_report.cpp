@@ -169,13 +169,11 @@ std::vector<const LogitPart*> by_size(const LogitParts& parts) {
 PaperTable parts_table(const LogitParts& parts) {
   constexpr std::size_t most = 20;
   const std::vector<const LogitPart*> order = by_size(parts);
-  const bool capped = std::abs(parts.linear - parts.difference) > 1e-4;
   PaperTable table{
       "parts",
       fmt::format("What each part of the stream adds to the logit difference {:+.4f} at the last token, the "
                   "largest first. All {} parts sum to {:+.4f}{}; tables/parts.csv has them.",
-                  parts.difference, order.size(), parts.sum,
-                  capped ? ", the difference before the soft cap of the logits" : ""),
+                  parts.difference, order.size(), parts.sum, parts.missed.empty() ? "" : " (" + parts.missed + ")"),
       {{"part", true, true}, {"adds"}},
       {}};
   for (std::size_t i = 0; i < std::min(most, order.size()); ++i)

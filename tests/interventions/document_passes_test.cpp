@@ -177,7 +177,9 @@ TEST(PassesWithAQuestion, AnswerItFromTheLastLogits) {
   const at::Tensor native = run_plain(model, ids, {}).logits[length - 1],
                    changed = run_plain(model, ids, change).logits[length - 1];
   for (const bool alone : {false, true}) {
-    DocumentPasses passes(model, ids, {1}, {}, {.pair = AnswerPair{3, 8}, .reference = {}, .targets = alone ? std::optional<std::int64_t>(0) : std::nullopt});
+    DocumentPasses passes(
+        model, ids, {1}, {},
+        {.pair = AnswerPair{3, 8}, .reference = {}, .targets = alone ? std::optional<std::int64_t>(0) : std::nullopt});
     EXPECT_NEAR(*passes.native_answer(), (native[3] - native[8]).item<double>(), 2e-6);
     const InterventionEffect found = passes.run({&arm}, {}, {})[0];
     EXPECT_NEAR(*found.answer, (changed[3] - changed[8]).item<double>(), 2e-6);

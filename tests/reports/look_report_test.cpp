@@ -42,7 +42,11 @@ PromptLook small_look() {
   }
   look.query = LookedQuery{3, 1, 2, {0.375, 0.125, 0.5}};
   look.lens = {{3, {{4, "</td><b>", 2.5, 0.75}}}};
-  look.parts = LogitParts{4, 5, 1.25, 1.25, {{"embedding", 1.0}, {"blocks.3.mlp", 0.25}}, 1.25, {}};
+  LogitParts& parts = look.parts.emplace();
+  parts.answer = 4;
+  parts.foil = 5;
+  parts.difference = parts.linear = parts.sum = 1.25;
+  parts.parts = {{"embedding", 1.0}, {"blocks.3.mlp", 0.25}};
   return look;
 }
 
@@ -54,43 +58,6 @@ TEST(LookTerminal, ShowsWhatWasSeenAndNothingRaw) {
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
   // The bars of head 3.1: weights .375, .125, .5.
   EXPECT_THAT(text, HasSubstr("|▆▂█|"));
-}
-
-TEST(LookTerminal, TheLineForProgramsHasItsMembersInOrder) {
-  PromptLook look = small_look();
-  look.query.reset();
-  look.lens.clear();
-  look.parts.reset();
-  std::string line;
-  write_look_json(look, [&](std::string_view piece) { line += piece; });
-  EXPECT_EQ(
-      line,
-      R"({"tokens":[1,7,9],"next":[{"id":4,"logit":2.5,"probability":0.75},{"id":5,"logit":1.25,"probability":0.25}],)"
-      R"("heads":[{"layer":3,"head":0,"n_eff":[1,1.5,2.5],"kalman_gain":[0.5,0.625,0.75],"entropy":[0,0.5,1],)"
-      R"("bos_mass":[1,0.75,0.5],"top_keys":[[[0,1]],[[0,0.75],[1,0.25]],[[2,0.5],[0,0.375]]],)"
-      R"("column_mean":[0.75,0.25,null]},{"layer":3,"head":1,"n_eff":[1,1.5,null],"kalman_gain":[0.5,0.625,0.75],)"
-      R"("entropy":[0,0.5,1],"bos_mass":[1,0.75,0.5],"top_keys":[[[0,1]],[[0,0.75],[1,0.25]],[[2,0.5],[0,0.375]]],)"
-      R"("column_mean":[0.75,0.25,null]}]})"
-      "\n");
-  // What is asked for besides follows.
-  line.clear();
-  write_look_json(small_look(), [&](std::string_view piece) { line += piece; });
-  const Json json = Json::parse(line);
-  EXPECT_EQ(json.at("attribution").at("parts").at(1).at("value"), 0.25);
-  EXPECT_EQ(json.at("query").at("weights").at(2), 0.5);
-  EXPECT_EQ(json.at("lens").at(0).at("layer"), 3);
-}
-
-TEST(LookTerminal, LeavesKeysOutThatFewQueriesSee) {
-  PromptLook look;
-  look.tokens.assign(8, 1);
-  LookedHead& head = look.heads.emplace_back();
-  head.column_mean = {0.5F, 0, 0, 0, 0, 0.1F, 0.9F, 1};
-  const std::vector<SinkKey> keys = sink_keys(look, 3);
-  ASSERT_EQ(keys.size(), 3u);
-  EXPECT_EQ(keys[0].position, 0);
-  EXPECT_EQ(keys[0].heads, 1);
-  EXPECT_EQ(keys[1].position, 5);
 }
 
 TEST(LookReport, IsAPageWithTables) {
