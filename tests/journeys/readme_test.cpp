@@ -1,4 +1,5 @@
-// Runs the commands of the README, of the tutorials and of the page on look, and compares their output with the printed output.
+// Runs the commands of the README, of the tutorials and of docs/look.md, and compares their output with the printed
+// output.
 #include "support/printed_text.h"
 #include "support/program.h"
 #include "support/shared_data.h"
@@ -75,7 +76,8 @@ TEST(PrintedText, NumbersMayDifferInTheirLastPlaceAlone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Document,
-                         ::testing::Values("README.md", "docs/tutorial.md", "docs/recommend-tutorial.md", "docs/look.md"),
+                         ::testing::Values("README.md", "docs/tutorial.md", "docs/recommend-tutorial.md",
+                                           "docs/look.md"),
                          [](const auto& test) {
                            if (test.param == "README.md") return "Readme";
                            if (test.param == "docs/look.md") return "Look";

@@ -109,7 +109,15 @@ TEST(LookTerminal, TheStripLeavesEmptyLinesOutAndSaysSo) {
 
 TEST(LookTerminal, PartsSayWhyTheyMiss) {
   PromptLook look = look_of(1);
-  look.parts = LogitParts{3, 4, "\x1b[2J", "", 1, 2, {{"embedding", -0.5}, {"blocks.0.mlp", 2.5}}, 2, "why", "because"};
+  look.parts = LogitParts{.answer = 3,
+                          .foil = 4,
+                          .answer_text = "\x1b[2J",
+                          .difference = 1,
+                          .linear = 2,
+                          .parts = {{"embedding", -0.5}, {"blocks.0.mlp", 2.5}},
+                          .sum = 2,
+                          .missed = "why",
+                          .divided = "because"};
   EXPECT_THAT(
       print_look(look, 0),
       HasSubstr("parts     of the logit of '\\x1b[2J' less that of token 4, +1.0000 at the last token; they sum "
