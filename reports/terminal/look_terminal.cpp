@@ -105,7 +105,8 @@ std::string sinks_of(const PromptLook& look) {
   const std::vector<SinkKey> keys = sink_keys(look);
   if (keys.empty()) return {};
   std::string text = fmt::format(
-      "keys      that queries look at: mean over heads of the column mean, and heads where it is {} or more\n",
+      "keys      that queries look at: their mean weight over the queries that see them, mean over heads; heads where "
+      "it is {} or more\n",
       sink_column);
   for (const SinkKey& key : keys)
     text += fmt::format("{:>7}  {:<26}  {:.3f}  {}\n", key.position, position_text(look, key.position), key.mean,
@@ -284,7 +285,7 @@ std::vector<SinkKey> sink_keys(const PromptLook& look, std::size_t most) {
     SinkKey key{position};
     std::int64_t seen = 0;
     for (const LookedHead& head : look.heads) {
-      const float mean = head.column_mean[static_cast<std::size_t>(position)];
+      const float mean = head.key_mean[static_cast<std::size_t>(position)];
       if (std::isnan(mean)) continue;
       ++seen;
       key.mean += mean;

@@ -16,12 +16,12 @@ std::string position_text(const PromptLook& look, std::int64_t position);
 /// A key that many queries look at, over all heads.
 struct SinkKey {
   std::int64_t position = 0;
-  double mean = 0;         ///< of the column means of the heads that see it
-  std::int64_t heads = 0;  ///< whose column mean is at least `sink_column`
+  double mean = 0;         ///< over heads, of the mean weight over the queries that see it
+  std::int64_t heads = 0;  ///< in which that is at least `sink_column`
 };
 inline constexpr double sink_column = 0.3;
 
-/// The keys with the largest mean, over heads, of their column means. The last keys are seen by few queries, each of
+/// The keys with the largest mean weight. The last keys are seen by few queries, each of
 /// which gives itself some weight: keys of the last quarter of the prompt are left out where it has 8 tokens or more.
 std::vector<SinkKey> sink_keys(const PromptLook& look, std::size_t most = 16);
 

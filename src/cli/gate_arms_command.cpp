@@ -71,7 +71,7 @@ interventions::GateArmsOptions options_of(const GateArmsArguments& arguments, co
 void check_report_folder(const GateArmsArguments& arguments) {
   const std::filesystem::path report = std::filesystem::weakly_canonical(arguments.report);
   check_holds_no_run(report, "--report");
-  CHECK(!runfile::is_gate_arms_run(report) && report != std::filesystem::weakly_canonical(arguments.out),
+  CHECK(report != std::filesystem::weakly_canonical(arguments.out),
         "--report: {} is the folder of a run; choose another folder", printable(arguments.report));
   ensure_writable_folder(report);  // before hours of work
 }

@@ -5,6 +5,9 @@
 #include "experiment/job.h"
 #include "recommend/finished_seeds.h"
 #include "recommend/recommender_files.h"
+#include "runfile/gate_arms_run.h"
+#include "runfile/intervention_run.h"
+#include "runfile/patching_run.h"
 #include "runfile/recommend_run.h"
 
 #include <algorithm>
@@ -80,7 +83,10 @@ void refuse_other_than_sweep(const fs::path& path) {
 
 void check_holds_no_run(const fs::path& folder, const std::string& option) {
   const fs::path real = fs::weakly_canonical(folder);
-  CHECK(!holds_run(real), "{}: {} is the folder of a run; choose another folder", option, printable(folder.string()));
+  const bool of_interventions =
+      runfile::is_intervention_run(real) || runfile::is_patching_run(real) || runfile::is_gate_arms_run(real);
+  CHECK(!holds_run(real) && !of_interventions, "{}: {} is the folder of a run; choose another folder", option,
+        printable(folder.string()));
   CHECK(real.filename() != "shards" || !holds_run(real.parent_path()),
         "{}: {} holds the shards of a run; choose another folder", option, printable(folder.string()));
   check_lies_in_no_arm(folder, option);

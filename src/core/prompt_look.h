@@ -22,7 +22,8 @@ struct LookedHead {
   std::vector<float> n_eff, kalman_gain, entropy, bos_mass;  ///< [query]; NaN: the query sees no key
   std::vector<std::int32_t> top_keys;  ///< [query x top_count] the largest weight first; -1 where there are fewer keys
   std::vector<float> top_weights;      ///< [query x top_count] of these keys (over keys and sink); NaN at -1
-  std::vector<float> column_mean;      ///< [key] mean weight over the queries that see the key; NaN: none does
+  std::vector<float> column_mean;      ///< [key] mean weight over the queries from the key on; NaN: none sees any key
+  std::vector<float> key_mean;         ///< [key] mean weight over the queries that see the key; NaN: none does
   std::vector<double> segment_mass;    ///< [segment] share of the weights of the last queries; empty: not asked for
 };
 

@@ -122,6 +122,7 @@ class Looking {
                  .to(at::kDouble)
                  .mean(1);
     }
+    const at::Tensor later = at::arange(length, 0, -1);  // queries from each key on
     for (std::int64_t head = 0; head < heads; ++head) {
       LookedHead& looked = found_.heads.emplace_back();
       looked.layer = layer;
@@ -132,7 +133,10 @@ class Looking {
       looked.bos_mass = floats(seen.first_mass[head].select(1, 0));
       looked.top_keys = copied<std::int32_t>(seen.top_key[head], at::kInt);
       looked.top_weights = floats(seen.top_weight[head]);
-      looked.column_mean = floats(seen.key_mean[head].select(1, 0));
+      // A query that a window hides the key from counts in the column mean, with 0.
+      const at::Tensor key_mean = seen.key_mean[head].select(1, 0).to(at::kDouble);
+      looked.column_mean = floats(key_mean * seen.key_queries[head] / later);
+      looked.key_mean = floats(key_mean);
       for (const PromptSegment& segment : options_.segments)
         looked.segment_mass.push_back(last[head].slice(0, segment.begin, segment.end).sum().item<double>());
     }
@@ -209,11 +213,10 @@ Prompt read_prompt(const sweep::TokenSourceOptions& from, const models::DecoderC
 
 void check_can_look(const models::DecoderConfig& config, const Prompt& prompt, const LookOptions& options) {
   const std::int64_t length = std::ssize(prompt.tokens);
-  CHECK(
-      length <= config.max_positions || options.allow_extrapolation,
-      "the prompt has {} tokens, and the model was made for {}; shorten it, or give --allow-extrapolation to go beyond "
-      "them",
-      length, config.max_positions);
+  const bool learned = config.positions == models::Positions::learned;
+  CHECK(length <= config.max_positions || (options.allow_extrapolation && !learned),
+        "the prompt has {} tokens, and the model was made for {}; shorten it{}", length, config.max_positions,
+        learned ? ": it has no vector for a later position" : ", or give --allow-extrapolation to go beyond them");
   CHECK(config.attention_layers(config.layers) > 0, "the model has no softmax attention, and so no heads to look at");
   if (options.query) check_query(*options.query, config, length);
 }

@@ -191,7 +191,6 @@ def heads_of(looked):
     for index, weights in zip(layers, looked.recorder.weights, strict=True):
         ranked, keys = weights.sort(dim=-1, descending=True, stable=True)
         seen = (weights > 0).sum(-1)  # a hidden key has no weight
-        window = int(seen.max())
         rows = [[(head, query) for query in range(LENGTH)] for head in range(looked.heads)]
 
         def top(tensor, seen=seen, rows=rows):
@@ -201,7 +200,7 @@ def heads_of(looked):
             "top_keys": top(keys),
             "top_weights": rounded(top(ranked)),
             "column_mean": rounded(
-                torch.stack([weights[:, key : key + window, key].mean(-1) for key in range(LENGTH)], -1).tolist()
+                torch.stack([weights[:, key:, key].mean(-1) for key in range(LENGTH)], -1).tolist()
             ),
         }
     return found

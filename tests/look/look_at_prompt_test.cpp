@@ -91,8 +91,9 @@ TEST_P(LookOfEveryOption, KeysAndMeansAreThoseOfAllWeights) {
       std::int64_t queries = 0;
       for (std::int64_t query = key; query < length; ++query)
         queries += static_cast<std::int64_t>(query - key < visible(config, head.layer, query));
-      EXPECT_NEAR(head.column_mean[static_cast<std::size_t>(key)],
-                  weights.select(1, key).sum().item<double>() / static_cast<double>(queries), 1e-6);
+      const double sum = weights.select(1, key).sum().item<double>();
+      EXPECT_NEAR(head.key_mean[static_cast<std::size_t>(key)], sum / static_cast<double>(queries), 1e-6);
+      EXPECT_NEAR(head.column_mean[static_cast<std::size_t>(key)], sum / static_cast<double>(length - key), 1e-6);
     }
     for (std::size_t i = 0; i < 2; ++i)
       EXPECT_NEAR(head.segment_mass[i],

@@ -38,7 +38,7 @@ PromptLook small_look() {
     one.bos_mass = {1, 0.75, 0.5};
     one.top_keys = {0, -1, 0, 1, 2, 0};
     one.top_weights = {1, nan, 0.75, 0.25, 0.5, 0.375};
-    one.column_mean = {0.75, 0.25, nan};
+    one.column_mean = one.key_mean = {0.75, 0.25, nan};
   }
   look.query = LookedQuery{3, 1, 2, {0.375, 0.125, 0.5}};
   look.lens = {{3, {{4, "</td><b>", 2.5, 0.75}}}};
@@ -54,7 +54,10 @@ TEST(LookTerminal, ShowsWhatWasSeenAndNothingRaw) {
   const std::string text = print_look(small_look(), 2);
   EXPECT_THAT(text, HasSubstr("    3.0      2.50   0.750     1.00     0.500  2 '"));
   EXPECT_THAT(text, HasSubstr("    3.1         -   0.750"));
-  EXPECT_THAT(text, HasSubstr("parts     of the logit difference +1.2500 at the last token; they sum to +1.2500"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "parts     of the logit of token 4 less that of token 5, +1.2500 at the last token; they sum to +1.2500"));
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
   // The bars of head 3.1: weights .375, .125, .5.
   EXPECT_THAT(text, HasSubstr("|▆▂█|"));
@@ -81,7 +84,8 @@ TEST(LookReport, ALongPromptHasNoStripAndSaysSo) {
   const std::size_t length = 2 + most_strip_numbers / 16;
   look.tokens.assign(length, 1);
   LookedHead& head = look.heads.emplace_back();
-  head.n_eff = head.kalman_gain = head.entropy = head.bos_mass = head.column_mean = std::vector<float>(length, 0.5F);
+  head.n_eff = head.kalman_gain = head.entropy = head.bos_mass = head.column_mean = head.key_mean =
+      std::vector<float>(length, 0.5F);
   head.top_keys.assign(8 * length, 0);
   head.top_weights.assign(8 * length, 0.5F);
   write_look_report({&look, 0, "model"}, folder.path());

@@ -31,6 +31,7 @@ PromptLook look_of(std::int64_t length, std::int64_t heads = 1) {
     head.kalman_gain = head.entropy = head.bos_mass = std::vector<float>(count, 0.5F);
     head.column_mean.assign(count, 0.1F);
     head.column_mean[0] = 0.4F;
+    head.key_mean = head.column_mean;
     for (std::int64_t query = 0; query < length; ++query) {
       head.top_keys.insert(head.top_keys.end(), {0, query == 0 ? -1 : 1});
       head.top_weights.insert(head.top_weights.end(), {0.5F, query == 0 ? nan : 0.25F});
@@ -83,8 +84,8 @@ TEST(LookTerminal, OfManyHeadsThoseWithTheSmallestNEff) {
 
 TEST(LookTerminal, KeysThatQueriesLookAt) {
   PromptLook look = look_of(8, 2);
-  look.heads[1].column_mean[0] = 0.2F;
-  look.heads[0].column_mean[7] = 1;  // of the last query alone
+  look.heads[1].key_mean[0] = 0.2F;
+  look.heads[0].key_mean[7] = 1;  // of the last query alone
   const auto keys = sink_keys(look);
   ASSERT_EQ(keys.size(), 6u);
   EXPECT_EQ(keys[0].position, 0);
