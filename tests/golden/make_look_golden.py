@@ -4,8 +4,8 @@
 
 The field's Python reference implementation (reference_model.py), in float64. Needs torch and transformers.
 
-For every checkpoint: "tokens"; "next", the most likely next tokens; for each layer with softmax attention "top_keys" and
-"top_weights" [head, query, rank] and "column_mean" [head, key]; "lens", the next tokens by each layer, where the
+For every checkpoint: "tokens"; "next", the most likely next tokens; for each layer with softmax attention "top_keys"
+and "top_weights" [head, query, rank] and "column_mean" [head, key]; "lens", the next tokens by each layer, where the
 reference itself runs its final norm and its head on the stream behind that layer; and "attribution": the parts of a
 logit difference by the formula d . part, with the divisor of each norm that of the whole. The formula is held against
 the reference's own norms and logits here.
