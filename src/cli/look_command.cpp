@@ -78,6 +78,7 @@ std::vector<PromptSource> sources_of(const LookArguments& arguments) {
   std::string line;
   for (std::size_t number = 1; std::getline(lines, line); ++number) {
     const std::string where = fmt::format("--batch: {}: line {}", printable(arguments.batch), number);
+    CHECK(line.find_first_not_of(" \t\r") != std::string::npos, "{}: is blank", where);
     const Json json = parse_json(line, where);
     CHECK(json.is_object() && json.size() == 1 && json.contains("prompt") && json["prompt"].is_string(),
           "{}: must be {{\"prompt\": \"..\"}}", where);
@@ -133,6 +134,11 @@ std::filesystem::path page_folder(const LookArguments& arguments, std::size_t pl
   return arguments.batch.empty() ? out : out / fmt::format("prompt-{}", place + 1);
 }
 
+/// The name of its folder or file, for the page.
+std::string model_name(const std::filesystem::path& path) {
+  return std::filesystem::weakly_canonical(path).filename().string();  // of "gated/" too
+}
+
 struct AskedPrompt {
   look::Prompt prompt;
   look::LookOptions options;
@@ -179,7 +185,7 @@ void look(const LookArguments& arguments, const GlobalOptions& global) {
     const std::int64_t query = query_of(arguments, prompt);
     if (!arguments.out.empty()) {
       const std::filesystem::path out = page_folder(arguments, i);
-      tell_written(reports::write_look_report({&found, query, path.filename().string()}, out), out, "look");
+      tell_written(reports::write_look_report({&found, query, model_name(path)}, out), out, "look");
     }
     if (global.json) {
       reports::write_look_json(found, write_result);

@@ -25,6 +25,7 @@ std::vector<PromptSegment> read_segments(const std::filesystem::path& path, std:
     PromptSegment segment{entry["name"], entry["begin"], entry["end"]};
     const std::string name = printable(segment.name, 40);
     CHECK(names.insert(segment.name).second, "--segments: {}: '{}' is there twice", where, name);
+    CHECK(segment.begin >= 0, "--segments: {}: '{}' begins at token {}; the first is 0", where, name, segment.begin);
     CHECK(segment.begin == covered, "--segments: {}: '{}' begins at token {}, {} the end of those before it at {}",
           where, name, segment.begin, segment.begin < covered ? "which overlaps" : "which leaves a gap after", covered);
     CHECK(segment.end > segment.begin, "--segments: {}: '{}' holds no token ([{}, {}))", where, name, segment.begin,

@@ -194,7 +194,7 @@ TEST_F(Look, ABatchRunsAllOrNothing) {
     refused(words, reason);
   };
   broken("{", "broken.jsonl: line 2");
-  broken("", "broken.jsonl: line 2");
+  broken("", "broken.jsonl: line 2: is blank");
   broken("[]", "broken.jsonl: line 2: must be {\"prompt\": \"..\"}");
   broken(R"({"prompt": 1})", "line 2: must be");
   broken(R"({"prompt": "a", "b": 1})", "line 2: must be");
@@ -206,6 +206,28 @@ TEST_F(Look, ABatchRunsAllOrNothing) {
   broken(R"({"prompt": ")" + longest + "\"}", "line 2: the prompt has ");
   refused({"--batch", file("empty.jsonl", "")}, "empty.jsonl has no line");
   refused({"--batch", folder_.path() / "none"}, "no such file");
+}
+
+TEST_F(Look, WritesAPage) {
+  const std::string out = folder_.path() / "page";
+  const ProgramResult one =
+      run_gainlens({"look", demo + "/", "--prompt", "The man", "--lens", "--head", "2.0", "--out", out});
+  ASSERT_EQ(one.exit_code, 0) << one.error;
+  EXPECT_THAT(read_text_file(out + "/report.html"), HasSubstr("gated: one forward pass"));
+  for (const char* table : {"tokens", "next", "heads", "keys", "query", "lens"})
+    EXPECT_TRUE(std::filesystem::exists(out + "/tables/" + table + ".csv")) << table;
+  const std::string batch = file("pages.jsonl", "{\"prompt\": \"A\"}\n{\"prompt\": \"B\"}\n");
+  const std::string pages = folder_.path() / "pages";
+  EXPECT_EQ(of_demo({"--batch", batch, "--out", pages}).exit_code, 0);
+  EXPECT_TRUE(std::filesystem::exists(pages + "/prompt-2/report.html"));
+  // What others have written stays.
+  const std::string run = folder_.path() / "run";
+  ASSERT_EQ(run_gainlens({"intervene", demo, "--text", file("text.txt", std::string(400, 'a')), "--lengths", "8",
+                          "--samples", "1", "--set", "blocks.0.attn.hook_z[head=1]=zero", "--out", run, "--quiet"})
+                .exit_code,
+            0);
+  refused({"--prompt", "A", "--out", run}, "is the folder of a run; choose another folder");
+  refused({"--prompt", "A", "--out", batch}, "pages.jsonl");
 }
 
 TEST_F(Look, WrongRequestsGetOneLine) {
