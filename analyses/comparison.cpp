@@ -257,16 +257,6 @@ std::string why_refused(const Request& first, const Request& second, bool no_lay
       number_ranges(first.layers), number_ranges(second.layers));
 }
 
-OrderedJson to_json(const PairedDifference& compared) {
-  OrderedJson values;
-  put(values, "first", compared.first);
-  put(values, "second", compared.second);
-  put(values, "difference", compared.difference);
-  put(values, "interval", compared.interval);
-  values["pairs"] = compared.pairs;
-  return values;
-}
-
 std::vector<std::int64_t> tokens_without(const std::vector<Length>& lengths, const std::vector<Length>& others) {
   std::vector<std::int64_t> tokens;
   for (const Length& length : lengths) {
@@ -343,6 +333,16 @@ Comparison compare(const RunReader& first, const RunReader& second, const Option
   result.only_second = tokens_without(others, lengths);
   result.caveats = comparison_caveats(a, b, result);
   return result;
+}
+
+OrderedJson to_json(const PairedDifference& compared) {
+  OrderedJson values;
+  put(values, "first", compared.first);
+  put(values, "second", compared.second);
+  put(values, "difference", compared.difference);
+  put(values, "interval", compared.interval);
+  values["pairs"] = compared.pairs;
+  return values;
 }
 
 OrderedJson to_json(const Comparison& comparison) {

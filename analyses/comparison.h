@@ -82,6 +82,7 @@ void check_different(const runfile::RunReader& first, const runfile::RunReader& 
 /// @throws InvalidArgument  see check_different(), deep_layers() and usable_lengths()
 Comparison compare(const runfile::RunReader& first, const runfile::RunReader& second, const Options& options = {});
 OrderedJson to_json(const Comparison& comparison);
+OrderedJson to_json(const PairedDifference& compared);
 
 /// Whether only the layers that both runs measured are compared: their layers differ, and one of the runs holds a part
 /// of its model (both are of one model, or a run does not begin at layer 0). Otherwise the models may have different

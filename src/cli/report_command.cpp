@@ -3,6 +3,7 @@
 #include "analyses/attention_evidence.h"
 #include "analyses/recommender_results.h"
 #include "analyses/selection.h"
+#include "analyses/series.h"
 #include "analyses/theory_equivalence.h"
 #include "cli/given_run.h"
 #include "cli/intervention_runs.h"
@@ -16,6 +17,7 @@
 #include "reports/attention/attention_report.h"
 #include "reports/figures/style.h"
 #include "reports/recommend/recommend_report.h"
+#include "reports/series/series_report.h"
 #include "reports/sweep/sweep_report.h"
 #include "runfile/attention_run.h"
 #include "runfile/recommend_run.h"
@@ -44,6 +46,7 @@ struct ReportArguments {
   double theory_margin = analyses::Options{}.theory_margin;
   std::optional<std::string> lengths;
   std::string style;
+  std::string axis;
   /// Of a sweep without a value: the option alone asks for a page. Of a recommender run the name of a data set.
   std::optional<std::string> paper;
 };
@@ -114,10 +117,11 @@ void finish(const reports::WrittenReport& written, const fs::path& out, bool jso
 /// Refuses options that only sweeps of language models have.
 /// @param what  "a recommender run"
 void refuse_options_for_sweeps(const ReportArguments& arguments, const std::string& run, std::string_view what) {
-  const bool for_sweeps[] = {!arguments.names.empty(), arguments.at.has_value(), arguments.lengths.has_value(),
-                             arguments.deep_layers.has_value(),
-                             arguments.theory_margin != analyses::Options{}.theory_margin};
-  const char* const options[] = {"--names", "--at", "--lengths", "--deep-layers", "--theory-margin"};
+  const bool for_sweeps[] = {
+      !arguments.names.empty(),      arguments.at.has_value(),
+      arguments.lengths.has_value(), arguments.deep_layers.has_value(),
+      !arguments.axis.empty(),       arguments.theory_margin != analyses::Options{}.theory_margin};
+  const char* const options[] = {"--names", "--at", "--lengths", "--deep-layers", "--axis", "--theory-margin"};
   for (std::size_t i = 0; i < std::size(options); ++i)
     CHECK(!for_sweeps[i], "{}: is for sweeps, and {} is {}; leave it out", options[i], run, what);
 }
@@ -209,7 +213,16 @@ void report_swept_recommenders(const ReportArguments& arguments, const GlobalOpt
          out, global.json);
 }
 
+void check_axis(const ReportArguments& arguments) {
+  if (arguments.axis.empty()) return;
+  CHECK(arguments.axis == "step" || arguments.axis == "name", "--axis: '{}'; must be step or name",
+        printable(arguments.axis, 40));
+  CHECK(!arguments.at && !arguments.paper && arguments.theory_margin == analyses::Options{}.theory_margin,
+        "--axis: a series has no sink figures and no page of the paper; leave --at, --paper and --theory-margin out");
+}
+
 void report_sweeps(const ReportArguments& arguments, const GlobalOptions& global) {
+  check_axis(arguments);
   analyses::Options options;
   options.resampling.seed = global.seed;
   if (arguments.at) options.at = parse_counts(*arguments.at, "--at");
@@ -223,6 +236,13 @@ void report_sweeps(const ReportArguments& arguments, const GlobalOptions& global
   for (const std::string& run : arguments.runs) given.push_back(open_given_run(run));
   if (arguments.lengths) {
     for (GivenRun& run : given) keep_lengths(run.reader, *arguments.lengths);
+  }
+  if (!arguments.axis.empty()) {
+    std::vector<analyses::SeriesRun> series;
+    for (std::size_t i = 0; i < given.size(); ++i) series.push_back({names[i], given[i].reader});
+    finish(reports::write_series_report(analyses::series(series, arguments.axis == "step", options), out, writing), out,
+           global.json);
+    return;
   }
   std::vector<reports::RunInput> runs;
   for (std::size_t i = 0; i < given.size(); ++i) runs.push_back({names[i], given[i].reader, given[i].proof});
@@ -261,9 +281,10 @@ void add_report(CLI::App& app, const GlobalOptions& global, Action& action) {
       "gainlens compare compares several recommender runs. Or RUN is a sweep of recommenders: what the attention of\n"
       "each head rests on, and for which users. Or of a run of intervene: its table and maps of layers and heads.");
   auto arguments = std::make_shared<ReportArguments>();
-  command->add_option("runs", arguments->runs,
-                      "Run folders or run.h5 files of sweeps, at most 6; later ones are compared with the first.\n"
-                      "Or one recommender run, one sweep of recommenders, or one run of intervene");
+  command->add_option(
+      "runs", arguments->runs,
+      "Run folders or run.h5 files of sweeps, at most 6 (with --axis 50); later ones are compared with the first.\n"
+      "Or one recommender run, one sweep of recommenders, or one run of intervene");
   command->add_option("--out", arguments->out,
                       "Folder to write to (default for one run: RUN/report; several runs need this option)");
   add_name_list(*command, "--names", arguments->names,
@@ -289,6 +310,9 @@ void add_report(CLI::App& app, const GlobalOptions& global, Action& action) {
                    "Recommender runs: the paper's data set beside which the data stand: ML-1M, Instruments, Beauty,\n"
                    "Sports, Toys, Games, or none (default: the one with as many users, items and interactions)")
       ->expected(0, 1);
+  command->add_option("--axis", arguments->axis,
+                      "Sweeps of a series, 2 to 50: step (checkpoints of a training; the step is the last number of a "
+                      "run's name) or name (in the order given). Every quantity is drawn along the axis");
   command->add_option("--style", arguments->style,
                       "JSON file with font, sizes, colours and formats of the figures, and which of them to draw: see "
                       "docs/report.md");

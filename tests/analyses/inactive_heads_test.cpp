@@ -1,5 +1,6 @@
 #include "analyses/inactive_heads.h"
 
+#include "analyses/statistics.h"
 #include "analyses/synthetic_run.h"
 #include "support/refusal.h"
 #include "support/shared_data.h"
