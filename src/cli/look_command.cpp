@@ -4,6 +4,7 @@
 #include "cli/ignored_keys.h"
 #include "cli/text_options.h"
 #include "cli/written_report.h"
+#include "core/atomic_file.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/json.h"

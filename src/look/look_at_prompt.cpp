@@ -141,7 +141,7 @@ class Looking {
         looked.segment_mass.push_back(last[head].slice(0, segment.begin, segment.end).sum().item<double>());
     }
     if (!options_.query || options_.query->layer != layer) return;
-    const auto& [at_layer, head, query] = *options_.query;
+    const std::int64_t head = options_.query->head, query = options_.query->query;
     const std::int64_t group = heads / qkv.key.size(1);
     kernels::AttentionOptions own = options;  // of this head alone
     const auto narrowed = [&](at::Tensor& rows) {
