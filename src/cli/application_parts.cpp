@@ -50,11 +50,11 @@ constexpr std::array all_subcommands = {
                "Check the sink lemma at every head, and compare the run with statements of the paper that are false as "
                "printed"},
     Subcommand{"check", "Look for what is wrong with a run or a training, and say what to do (exit status 1 if so)"},
-    Subcommand{"look",
-               "Look at one prompt: next tokens, and for every head what it attends to and on how much evidence"},
     Subcommand{
         "capture",
         "Run a model over a text, or its first tokens, and write the activations at hook sites to a safetensors file"},
+    Subcommand{"look",
+               "Look at one prompt: next tokens, and for every head what it attends to and on how much evidence"},
     Subcommand{
         "intervene",
         "What does a head mean for the model? Change heads, gates or layers, and measure the change of the loss"},
