@@ -6,6 +6,7 @@
 #include "cli/name_list.h"
 #include "cli/text_options.h"
 #include "cli/written_report.h"
+#include "core/atomic_file.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/counted.h"
