@@ -42,9 +42,10 @@ void Scaffold::note_missing(const fs::path& folder) {
 
 Scaffold::~Scaffold() {
   std::error_code ignored;
-  for (auto path = paths_.rbegin(); path != paths_.rend(); ++path) {
-    fs::remove(*path, ignored);
-    if (fs::exists(*path, ignored)) return;  // a folder that somebody else uses, or a unit whose writing failed late
+  for (; !paths_.empty(); paths_.pop_back()) {
+    fs::remove(paths_.back(), ignored);
+    // A folder that somebody else uses, or a unit whose writing failed late.
+    if (fs::exists(paths_.back(), ignored)) return;
   }
 }
 
