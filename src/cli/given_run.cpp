@@ -1,13 +1,12 @@
 #include "cli/given_run.h"
 
+#include "cli/intervention_runs.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "experiment/job.h"
 #include "recommend/finished_seeds.h"
 #include "recommend/recommender_files.h"
 #include "runfile/gate_arms_run.h"
-#include "runfile/intervention_run.h"
-#include "runfile/patching_run.h"
 #include "runfile/recommend_run.h"
 
 #include <algorithm>
@@ -83,8 +82,7 @@ void refuse_other_than_sweep(const fs::path& path) {
 
 void check_holds_no_run(const fs::path& folder, const std::string& option) {
   const fs::path real = fs::weakly_canonical(folder);
-  const bool of_interventions =
-      runfile::is_intervention_run(real) || runfile::is_patching_run(real) || runfile::is_gate_arms_run(real);
+  const bool of_interventions = is_run_of_intervene(real) || runfile::is_gate_arms_run(real);
   CHECK(!holds_run(real) && !of_interventions, "{}: {} is the folder of a run; choose another folder", option,
         printable(folder.string()));
   CHECK(real.filename() != "shards" || !holds_run(real.parent_path()),

@@ -142,18 +142,8 @@ class Looking {
     }
     if (!options_.query || options_.query->layer != layer) return;
     const std::int64_t head = options_.query->head, query = options_.query->query;
-    const std::int64_t group = heads / qkv.key.size(1);
-    kernels::AttentionOptions own = options;  // of this head alone
-    const auto narrowed = [&](at::Tensor& rows) {
-      if (rows.defined() && rows.dim() >= 1 && rows.size(0) == heads && heads > 1) rows = rows.narrow(0, head, 1);
-    };
-    narrowed(own.sink_logit);
-    if (own.key_bias.defined() && own.key_bias.dim() == 2) narrowed(own.key_bias);
-    if (own.distance_bias.defined() && own.distance_bias.dim() == 2) narrowed(own.distance_bias);
-    own.prior_precision_by_dimension = at::Tensor();
-    const at::Tensor weights = kernels::weights_of_queries(own, qkv.query[0].narrow(0, head, 1),
-                                                           qkv.key[0].narrow(0, head / group, 1), query, query + 1);
-    found_.query = LookedQuery{layer, head, query, copied<double>(weights[0][0], at::kDouble)};
+    const at::Tensor weights = kernels::weights_of_queries(options, qkv.query[0], qkv.key[0], query, query + 1);
+    found_.query = LookedQuery{layer, head, query, copied<double>(weights[head][0], at::kDouble)};
   }
 
   /// @param logits  [vocabulary]
