@@ -524,6 +524,45 @@ DEEPSEEK_V3_DIRECT = DEEPSEEK_V3 | {
     "rope_scaling": None,
 }
 
+# Layers with a window have a rotary embedding of their own base; of the others one does not rotate. The window and the
+# kinds of the layers are those of a file that lists neither: each fourth layer is global.
+GRANITE_SWA = GRANITE | {
+    "model_type": "granite_swa",
+    "architectures": ["GraniteSWAForCausalLM"],
+    "num_hidden_layers": 6,
+    "tie_word_embeddings": True,
+    "sliding_window": 13,
+    "layer_rope_theta": [500.0, 10000.0, 10000.0, 0, 0, 10000.0],
+}
+GRANITEMOE_SWA = (
+    GRANITE
+    | EXPERTS
+    | {
+        "model_type": "granitemoe_swa",
+        "architectures": ["GraniteMoeSWAForCausalLM"],
+        "num_hidden_layers": 3,
+        "num_local_experts": 5,
+        "intermediate_size": 16,
+        "shared_intermediate_size": 24,
+        "sliding_window": 13,
+        "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+    }
+)
+AFMOE = BASE | {
+    "model_type": "afmoe",
+    "architectures": ["AfmoeForCausalLM"],
+    "num_hidden_layers": 4,
+    "num_dense_layers": 1,
+    "num_experts": 8,
+    "num_experts_per_tok": 3,
+    "num_shared_experts": 2,
+    "moe_intermediate_size": 12,
+    "route_scale": 1.5,
+    "mup_enabled": True,
+    "sliding_window": 13,
+    "global_attn_every_n_layers": 2,
+}
+
 CONFIGS = {
     "llama": LLAMA | {"hidden_size": 48, "head_dim": None, "num_hidden_layers": 3},  # head_dim 12: width / heads
     "llama-bias": LLAMA | {"attention_bias": True, "mlp_bias": True},
@@ -612,6 +651,9 @@ CONFIGS = {
     "deepseek-v2-groups": DEEPSEEK_V2_GROUPS,
     "deepseek-v3": DEEPSEEK_V3,
     "deepseek-v3-direct": DEEPSEEK_V3_DIRECT,
+    "granite-swa": GRANITE_SWA,
+    "granitemoe-swa": GRANITEMOE_SWA,
+    "afmoe": AFMOE,
 }
 
 # Weights that are exact in these GGUF types, by the end of their names. Covers every type to which the GGUF writer can

@@ -11,10 +11,12 @@ document of the means, and for each intervention, and for "native", "nll" and "l
 every eighth id.
 """
 
+import contextlib
 import json
 import pathlib
 import re
 import sys
+import tempfile
 import textwrap
 
 import torch
@@ -25,13 +27,15 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 import reference_model
 import reference_own_attention
+from checkpoint_configs import CONFIGS
+from random_checkpoint import make_checkpoint, same_text_model
 
 FOLDER = pathlib.Path(__file__).parent / "models"
 LENGTH = 20
 EVERY = 8
 OUTPUTS = ("o_proj", "dense", "c_proj", "out_proj")
 # Other checkpoints of the same family that differ in what no intervention sees.
-SKIPPED = ("multimodal", "quantised", "mxfp4", "rope-", "all-experts", "longrope-short", "mixed", "sequential")
+SKIPPED = ("quantised", "mxfp4", "rope-", "all-experts", "longrope-short", "mixed", "sequential")
 
 
 class Changes:
@@ -67,8 +71,8 @@ def layers_of(model, count):
 
 
 class Watched:
-    def __init__(self, name):
-        self.folder = FOLDER / name
+    def __init__(self, folder):
+        self.folder = folder
         config = reference_model.read_config(self.folder)
         self.own = config["model_type"] in reference_own_attention.FAMILIES
         self.changes = Changes()
@@ -83,7 +87,8 @@ class Watched:
         self.config = self.model.config
         self.layers = layers_of(self.model, self.config.num_hidden_layers)
         self.heads = self.config.num_attention_heads
-        self.gated = reference_model.is_gated(config) or config["model_type"] in reference_model.GATE_BY_HEAD
+        gated_families = reference_model.GATE_BY_HEAD + reference_model.GATE_ALONE
+        self.gated = reference_model.is_gated(config) or config["model_type"] in gated_families
         self.attention_layers = []
         for module in self.model.modules():
             if isinstance(module, reference_model.GatedAttention):
@@ -174,8 +179,22 @@ def result(logits, tokens):
     return {"nll": losses.mean().item(), "logits": [float(f"{x:.12g}") for x in logits[-1, ::EVERY].tolist()]}
 
 
-def golden(name):
-    watched = Watched(name)
+@contextlib.contextmanager
+def decoder_folder(name):
+    """The folder of a checkpoint. Of one of text and images that of its text model, made again."""
+    config = CONFIGS[name]
+    if "text_config" not in config:
+        yield FOLDER / name
+        return
+    with tempfile.TemporaryDirectory() as place:
+        folder = pathlib.Path(place)
+        make_checkpoint(folder, name, config["text_config"], seed=list(CONFIGS).index(name) + 1)
+        same_text_model(folder, FOLDER / name, config)
+        yield folder
+
+
+def golden(folder):
+    watched = Watched(folder)
     generator = torch.Generator().manual_seed(33)
     documents = [torch.randint(3, 64, (LENGTH,), generator=generator).tolist() for _ in range(3)]
     tokens, donor_tokens, calibration_tokens = documents
@@ -205,10 +224,10 @@ def main():
         if (folder / "config.json").exists() and not any(part in folder.name for part in SKIPPED)
     )
     found = {}
-    with reference_model.float64_throughout():
-        for name in names:
-            print(name, file=sys.stderr)
-            found[name] = golden(name)
+    for name in names:
+        print(name, file=sys.stderr)
+        with decoder_folder(name) as folder, reference_model.float64_throughout():
+            found[name] = golden(folder)
     versions = {"torch": torch.__version__, "transformers": transformers.__version__}
     print(written({"versions": versions, "every": EVERY, "checkpoints": found}))
 

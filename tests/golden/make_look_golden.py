@@ -24,6 +24,7 @@ import reference_model
 LENGTH = make_family_interventions.LENGTH
 TOP_KEYS, NEXT, LENS_NEXT = 8, 10, 3
 CHECKPOINTS = (
+    "afmoe",  # gates, norms on both sides, experts, a scale of the embedding
     "cohere2",  # parallel residual, LayerNorm without bias, a scale of the logits, windows
     "exaone4",  # norms behind attention and MLP alone
     "gemma2",  # norms on both sides, soft caps of scores and logits, windows
@@ -31,12 +32,13 @@ CHECKPOINTS = (
     "gpt-oss",  # sink logits, experts, a bias behind the heads
     "gpt2",  # LayerNorm, biases, learned positions
     "granite",  # scales of embedding, residual and logits
+    "granite-swa",  # an output that is scaled by the share of the keys
     "llama",
     "phi",  # a bias of the output head
     "qwen3-gate-headwise",
     "qwen3-next",  # layers of linear attention
 )
-NORM_BEHIND_ATTENTION = {"gemma2": "post_attention_layernorm", "exaone4": "post_attention_layernorm"}
+NORM_BEHIND_ATTENTION = dict.fromkeys(("afmoe", "gemma2", "exaone4"), "post_attention_layernorm")
 FINAL_NORMS = ("norm", "ln_f", "final_layer_norm", "final_layernorm")
 
 
@@ -64,7 +66,7 @@ class Looked(make_family_interventions.Watched):
     """One run of a checkpoint, with what enters the stream at the last position."""
 
     def __init__(self, name):
-        super().__init__(name)
+        super().__init__(make_family_interventions.FOLDER / name)
         assert not self.own
         self.recorder = WeightRecorder()
         self.behind = {}  # layer: [width] the stream behind it

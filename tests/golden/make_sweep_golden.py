@@ -174,13 +174,6 @@ def write_expected(name, checkpoint, folder):
     print(f"{name:28} {len(errors)} datasets, margin {margin(arrays):.1e}, worst bfloat16 {worst} {errors[worst]:.2g}")
 
 
-def same_tensors(text_folder, folder, config):
-    """Checks that the text checkpoint made again is the one inside the checkpoint of text and images."""
-    wrapped = safetensors.torch.load_file(folder / "model.safetensors")
-    for name, tensor in safetensors.torch.load_file(text_folder / "model.safetensors").items():
-        assert torch.equal(tensor, wrapped[random_checkpoint.multimodal_name(name, config)]), name
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shared-data", type=pathlib.Path, required=True, help="folder with models/")
@@ -202,7 +195,7 @@ def main():
             if "text_config" in config:
                 checkpoint = pathlib.Path(text_folder)
                 random_checkpoint.make_checkpoint(checkpoint, name, config["text_config"], seed)
-                same_tensors(checkpoint, folder, config)
+                random_checkpoint.same_text_model(checkpoint, folder, config)
             write(name, checkpoint, folder)
     name = "tinystories-656K"
     if not arguments.only or name in arguments.only:

@@ -21,9 +21,9 @@ BOS = 1
 HEAD_SHARPNESS = (0.3, 2.5, 1.0, 2.0)  # factor on the queries of each head
 EMBEDDINGS = ("embed_tokens.weight", "wte.weight", "embed_in.weight", "word_embeddings.weight")
 CONV1D = ("c_attn.weight", "c_proj.weight", "c_fc.weight")  # GPT-2 stores [in, out]
-CORRECTION = "e_score_correction_bias"
+CORRECTION = ("e_score_correction_bias", "expert_bias")
 ALWAYS_CHOSEN = 3  # the expert that the correction always chooses
-SPLIT_EXPERTS = ("deepseek_v2", "deepseek_v3", "qwen2_moe", "qwen3_moe", "qwen3_next")  # on disk
+SPLIT_EXPERTS = ("afmoe", "deepseek_v2", "deepseek_v3", "qwen2_moe", "qwen3_moe", "qwen3_next")  # on disk
 INNER_NORM = re.compile(r"(q|k|query|key)_(layer)?norm(\.norms\.\d+)?\.weight$")
 NORM = re.compile(r"(norm|norm_[12f]|ln_\w+|ln_?\d?|layernorm)\.weight$")
 
@@ -163,21 +163,21 @@ def make_sink(weights, config):
             weights[f"{prefix}{name}.weight"] *= 0.03
 
 
-def wanted_experts(tokens, experts, chosen, config, generator):
+def wanted_experts(tokens, experts, chosen, corrected, config, generator):
     """The experts that each token is made to choose, [token, expert]. `chosen` of them lie in the groups that are kept.
 
-    A correction of the scores makes one expert more be chosen always: the fourth.
+    If the scores are `corrected`, one expert more is chosen always: the fourth.
     """
     order = torch.rand(tokens, experts, generator=generator)
     groups = getattr(config, "n_group", None) or 1
-    if config.model_type == "deepseek_v3":
+    if corrected:
         order[:, ALWAYS_CHOSEN] = 3
     elif groups == 1:
         return order.argsort(1) < chosen
     size = experts // groups
     preferred = torch.rand(tokens, groups, generator=generator)
     kept = preferred.argsort(1).argsort(1) < (config.topk_group if groups > 1 else 1)
-    if config.model_type == "deepseek_v3" and groups > 1:  # the group of the expert that is always chosen, and one more
+    if corrected and groups > 1:  # the group of the expert that is always chosen, and one more
         preferred[:, ALWAYS_CHOSEN // size] = 2
         kept = preferred.argsort(1).argsort(1) < config.topk_group - 1
     order[~kept.repeat_interleave(size, 1)] += 2  # behind all others
@@ -192,17 +192,17 @@ def separate_experts(weights, experts, chosen, config, generator):
     """
     embedding = next(tensor for name, tensor in weights.items() if name.endswith(EMBEDDINGS))
     corrected = any(name.endswith(CORRECTION) for name in weights)
-    wanted = wanted_experts(embedding.shape[0], experts, chosen - corrected, config, generator)
+    wanted = wanted_experts(embedding.shape[0], experts, chosen - corrected, corrected, config, generator)
     size = 0.8 + 0.8 * torch.rand(wanted.shape, generator=generator, dtype=torch.float64)
     embedding[:, :experts] = torch.where(wanted, size, -size)
     for name, tensor in weights.items():
         if name.endswith(CORRECTION):
             tensor *= 0.05
             tensor[ALWAYS_CHOSEN] = 0.9
-        elif name.endswith(("mlp.gate.weight", "router.weight")):
+        elif name.endswith(("mlp.gate.weight", "router.weight", "router.gate.weight")):
             tensor *= 0.2
             tensor[:, :experts] += 2 * torch.eye(experts, dtype=torch.float64)
-        elif name.endswith(("o_proj.weight", "out_proj.weight")) or re.search(
+        elif name.endswith(("o_proj.weight", "out_proj.weight", "output_linear.weight")) or re.search(
             r"(mlp|shared_experts?)\.down_proj\.weight$", name
         ):
             tensor[:experts] *= 0.1
@@ -359,3 +359,10 @@ def wrap_in_multimodal(text_folder, folder, config):
     wrapped["vision_tower.vision_model.embeddings.patch_embedding.bias"] = torch.ones(8)
     wrapped["multi_modal_projector.mm_input_projection_weight"] = torch.ones(8, config["text_config"]["hidden_size"])
     safetensors.torch.save_file(wrapped, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def same_text_model(text_folder, folder, config):
+    """Checks that the text checkpoint made again is the one inside the checkpoint of text and images."""
+    wrapped = safetensors.torch.load_file(folder / "model.safetensors")
+    for name, tensor in safetensors.torch.load_file(text_folder / "model.safetensors").items():
+        assert torch.equal(tensor, wrapped[multimodal_name(name, config)]), name

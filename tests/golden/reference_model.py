@@ -21,6 +21,7 @@ import attention_statistics
 import reference_own_attention
 
 PLUGGABLE = (
+    "afmoe",
     "cohere2",
     "deepseek_v2",
     "deepseek_v3",
@@ -34,6 +35,8 @@ PLUGGABLE = (
     "gpt_neox",
     "gpt_oss",
     "granite",
+    "granite_swa",
+    "granitemoe_swa",
     "hunyuan_v1_dense",
     "llama",
     "mistral",
@@ -57,9 +60,15 @@ PLUGGABLE = (
 )
 # Families with the rows of each head's gate scores after those of its queries, and with layers of linear attention.
 GATE_BY_HEAD = ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text")
+# Families with a projection of its own for the gate scores of all heads and dimensions.
+GATE_ALONE = ("afmoe",)
+# Families whose eager attention returns the softmax over the keys, and multiplies its output by the share of the keys.
+SINK_ON_OUTPUT = ("granite_swa", "granitemoe_swa")
 FAMILIES = PLUGGABLE + reference_own_attention.FAMILIES
 # For these the reference has only its eager attention function.
-NOT_FUSED = ("gemma2", "gpt_oss", "bloom", "gpt_neo", "gptj", "mpt")
+NOT_FUSED = ("gemma2", "gpt_oss", "bloom", "gpt_neo", "gptj", "mpt", *SINK_ON_OUTPUT)
+# Beginnings of the names of routers that do not choose by their logits alone.
+CORRECTED = ("Deepseek", "Afmoe")
 # Constants that published checkpoints hold and that no program reads.
 BUFFERS = (".attn.bias", ".attention.bias", ".masked_bias", ".inv_freq")
 
@@ -103,7 +112,7 @@ class Recorder:
         self.value_norms = []  # [kv_head, key] for each layer
         self.windows = []  # for each layer the largest number of keys that a query sees; 0: all keys
         self.gates = []
-        self.router_logits = []  # [T, expert] for each layer with experts; 1 for chosen ones in DeepSeek, else 0
+        self.router_logits = []  # [T, expert] for each layer with experts; 1 for chosen ones in CORRECTED, else 0
 
     def record(self, query, key, value, visible, scaling, **options):
         """Records the inputs of one layer: queries [head, T, d], keys and values [kv_head, T, d], visible [T, T]."""
@@ -130,16 +139,27 @@ class Recorder:
         )
         if in_float64():
             own = attention_statistics.attention_weights(query[0], key[0], visible, scaling, **options)
-            torch.testing.assert_close(own, weights[0], rtol=1e-10, atol=1e-14)
+            theirs = weights[0]
+            if module.config.model_type in SINK_ON_OUTPUT:
+                own = own @ value[0].repeat_interleave(query.shape[1] // value.shape[1], dim=0)
+                theirs = output[0].transpose(0, 1)
+            torch.testing.assert_close(own, theirs, rtol=1e-10, atol=1e-14)
         return output, weights
 
     def record_gate(self, head_dim, module, arguments, output):
         """A hook of q_proj: the mean gate of each head. Each head has the rows of its queries, then of its gate."""
-        score = output[0].unflatten(-1, (-1, 2, head_dim))[..., 1, :]  # [T, head, head_dim]
+        self.add_gate(output[0].unflatten(-1, (-1, 2, head_dim))[..., 1, :])
+
+    def record_gate_alone(self, head_dim, module, arguments, output):
+        """A hook of a projection of gate scores: the mean gate of each head."""
+        self.add_gate(output[0].unflatten(-1, (-1, head_dim)))
+
+    def add_gate(self, score):
+        """score [T, head, head_dim]"""
         self.gates.append(torch.sigmoid(score).double().mean(-1).transpose(0, 1))
 
     def route(self, module, arguments, output):
-        if type(module).__name__.startswith("Deepseek"):  # does not choose by the logits alone
+        if type(module).__name__.startswith(CORRECTED):  # does not choose by the logits alone
             chosen = torch.zeros_like(output[0], dtype=torch.float64)
             self.router_logits.append(chosen.scatter(1, output[2], 1.0))
         else:
@@ -240,10 +260,12 @@ def run(folder, dtype, tokens, fused):
     for module in model.modules():
         if isinstance(module, GatedAttention):
             module.gates = recorder.gates
-        if type(module).__name__.lower().endswith("topkrouter"):
+        if type(module).__name__.lower().endswith(("topkrouter", "tokenchoicerouter")):
             module.register_forward_hook(recorder.route)
         if family in GATE_BY_HEAD and hasattr(module, "q_proj"):
             module.q_proj.register_forward_hook(functools.partial(recorder.record_gate, module.head_dim))
+        if family in GATE_ALONE and hasattr(module, "q_proj"):
+            module.gate_proj.register_forward_hook(functools.partial(recorder.record_gate_alone, module.head_dim))
     if own:
         reference_own_attention.record(model, family, recorder, check=in_float64())
     with torch.no_grad():

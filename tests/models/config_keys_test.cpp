@@ -47,7 +47,7 @@ TEST(Config, OtherMathematicsIsRefused) {
       {"llama", R"({"is_encoder_decoder": true})", "'is_encoder_decoder' is true; must be false"},
       {"qwen2", R"({"use_mrope": true})", "'use_mrope' is true; must be false"},
       {"qwen3", R"({"attention_bias": true, "qkv_bias": false})", "'attention_bias' is true and 'qkv_bias' is false"},
-      {"llamma", "{}", "model_type 'llamma' is not supported; supported are bloom, cohere2, deepseek_v2,"},
+      {"llamma", "{}", "model_type 'llamma' is not supported; supported are afmoe, bloom, cohere2, deepseek_v2,"},
       {"codegen", "{}", "model_type 'codegen' is not supported"},
   });
 }

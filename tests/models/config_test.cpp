@@ -138,7 +138,7 @@ TEST(Config, AFileWithoutModelTypeIsIdentifiedByItsArchitecture) {
   EXPECT_THAT(
       message_of([&] { read(config); }),
       HasSubstr("'model_type' is missing, and 'architectures' names MiniCPM3ForCausalLM, which is not supported; "
-                "supported are BloomForCausalLM,"));
+                "supported are AfmoeForCausalLM, BloomForCausalLM,"));
 }
 
 TEST(Config, BosOutsideOfTheTextConfig) {

@@ -39,7 +39,8 @@ DecoderConfig read_bare(const std::string& family, const Json& changes) {
 TEST(Families, TableNamesEachOnce) {
   std::vector<std::string_view> names;
   for (const Family& family : families()) names.push_back(family.name);
-  const std::vector<std::string_view> expected = {"bloom",
+  const std::vector<std::string_view> expected = {"afmoe",
+                                                  "bloom",
                                                   "cohere2",
                                                   "deepseek_v2",
                                                   "deepseek_v3",
@@ -57,6 +58,8 @@ TEST(Families, TableNamesEachOnce) {
                                                   "gpt_oss",
                                                   "gptj",
                                                   "granite",
+                                                  "granite_swa",
+                                                  "granitemoe_swa",
                                                   "hunyuan_v1_dense",
                                                   "llama",
                                                   "mistral",
@@ -86,6 +89,81 @@ TEST(Families, TableNamesEachOnce) {
   EXPECT_EQ(message_of([] { family_named("qwen4", "here"); }),
             fmt::format("here: model_type 'qwen4' is not supported; supported are {}; did you mean 'qwen2'?",
                         fmt::join(expected, ", ")));
+}
+
+TEST(Families, KnownOnesThatAreLeftOutSayWhy) {
+  EXPECT_EQ(message_of([] { family_named("lfm3", "here"); }),
+            "here: model_type 'lfm3' is not supported: its layers of short convolutions are not computed");
+  for (const char* name : {"mimo_v2_flash", "step3p5", "step3p7"}) {
+    EXPECT_EQ(message_of([&] { family_named(name, "here"); }),
+              fmt::format("here: model_type '{}' is not supported: its layers have different numbers of heads, and one "
+                          "number is computed",
+                          name));
+  }
+}
+
+TEST(Families, GraniteWithSinksAndWindows) {
+  const auto of = [](const Json& changes) {
+    Json config = {{"num_hidden_layers", 6}};
+    config.update(changes);
+    return read("granite_swa", config);
+  };
+  const auto message = [&](const Json& changes) { return message_of([&] { of(changes); }); };
+  const DecoderConfig plain = of(Json::object());
+  EXPECT_TRUE(plain.sink_logits && plain.tied_head);
+  EXPECT_THAT(plain.window, ElementsAre(0, 128, 128, 128, 0, 128));
+  EXPECT_THAT(plain.unrotated, ElementsAre(false, false, false, false, false, false));
+  EXPECT_FALSE(plain.window_rope.has_value());
+  EXPECT_EQ(plain.rope.base, 10000);
+
+  const DecoderConfig bases = of({{"layer_rope_theta", {500, 100, 0, 100, 0, 100}}, {"sliding_window", 8}});
+  EXPECT_THAT(bases.window, ElementsAre(0, 8, 8, 8, 0, 8));
+  EXPECT_THAT(bases.unrotated, ElementsAre(false, false, true, false, true, false));
+  EXPECT_EQ(bases.rope.base, 500);
+  EXPECT_EQ(bases.window_rope.value().base, 100);
+  // Only layers with a window rotate.
+  const DecoderConfig local = of({{"layer_rope_theta", {0, 100, 100, 100, 0, 100}}});
+  EXPECT_EQ(local.rope.base, 100);
+  EXPECT_FALSE(local.window_rope.has_value());
+
+  EXPECT_THAT(message({{"layer_rope_theta", {500, 100, 200, 100, 500, 100}}}),
+              HasSubstr("holds 100 and 200 for layers with a window; one base for these layers is computed"));
+  EXPECT_THAT(message({{"layer_rope_theta", {500, 100, 100, 100, 600, 100}}}),
+              HasSubstr("holds 500 and 600 for layers without a window"));
+  EXPECT_THAT(message({{"layer_rope_theta", {500, 100}}}), HasSubstr("must be a list of 6 numbers, one per layer"));
+  EXPECT_THAT(message({{"layer_rope_theta", {500, 100, 100, "x", 500, 100}}}), HasSubstr("holds \"x\""));
+  EXPECT_THAT(message({{"layer_rope_theta", {500, 100, 100, -1, 500, 100}}}), HasSubstr("holds -1"));
+  EXPECT_THAT(message({{"sliding_window", nullptr}, {"layer_types", Json::array_t(6, "sliding_attention")}}),
+              HasSubstr("sliding_window is null; set it"));
+
+  const DecoderConfig experts = read("granitemoe_swa", {{"shared_intermediate_size", 7}, {"num_local_experts", 4}});
+  EXPECT_EQ(experts.experts.width, 3);
+  EXPECT_EQ(experts.experts.shared_width, 7);
+  EXPECT_EQ(experts.experts.per_token, 2);
+  EXPECT_FALSE(experts.tied_head);
+}
+
+TEST(Families, AfmoeKeysOfEarlierCode) {
+  const Json small = {{"num_hidden_layers", 4}, {"num_experts", 8}};
+  const auto of = [&](const Json& changes) {
+    Json config = small;
+    config.update(changes);
+    return read("afmoe", config);
+  };
+  const auto message = [&](const Json& changes) { return message_of([&] { of(changes); }); };
+  const DecoderConfig plain = of(Json::object());
+  EXPECT_EQ(plain.gate, Gate::elementwise);
+  EXPECT_THAT(plain.window, ElementsAre(1024, 1024, 1024, 0));
+  EXPECT_THAT(plain.unrotated, ElementsAre(false, false, false, true));
+  EXPECT_THAT(plain.experts.layers, ElementsAre(false, true, true, true));
+  EXPECT_EQ(plain.embedding_scale, 1);
+  EXPECT_EQ(of({{"mup_enabled", true}}).embedding_scale, 2);
+  EXPECT_EQ(of({{"num_shared_experts", 3}, {"moe_intermediate_size", 5}}).experts.shared_width, 15);
+  EXPECT_THAT(message({{"score_func", "softmax"}}), HasSubstr("must be \"sigmoid\""));
+  EXPECT_THAT(message({{"route_norm", false}}), HasSubstr("must be true"));
+  EXPECT_THAT(message({{"n_group", 2}}), HasSubstr("the experts are not in groups"));
+  EXPECT_THAT(message({{"attention_bias", true}}), HasSubstr("have no biases"));
+  EXPECT_THAT(message({{"num_dense_layers", 5}}), HasSubstr("'num_dense_layers' is 5"));
 }
 
 TEST(Families, DefaultsOfTheReference) {

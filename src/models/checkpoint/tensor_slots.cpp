@@ -152,8 +152,13 @@ void SlotList::attention() {
   if (wanted("key_latent") != nullptr) {
     latent();
   } else if (names_.query_key_value.empty()) {
-    linear(names_.query, {"query", "gate_score"}, RowOrder::grouped, names_.rotary_pairs,
-           names_.gate_by_head ? config_.heads : config_.kv_heads);
+    if (names_.gate_score.empty()) {
+      linear(names_.query, {"query", "gate_score"}, RowOrder::grouped, names_.rotary_pairs,
+             names_.gate_by_head ? config_.heads : config_.kv_heads);
+    } else {
+      linear(names_.query, {"query"}, RowOrder::sequential, names_.rotary_pairs);
+      linear(names_.gate_score, {"gate_score"}, RowOrder::sequential);
+    }
     linear(names_.key, {"key"}, RowOrder::sequential, names_.rotary_pairs);
     linear(names_.value, {"value"}, RowOrder::sequential);
   } else {
@@ -247,8 +252,12 @@ void SlotList::experts() {
     expert_stack(names_.expert_down_stack, {"expert_down"}, transposed);
     expert_stack(names_.expert_down_bias, {"expert_down_bias"}, /*transposed=*/false);
   }
-  linear(names_.shared_gate, {"shared_gate"}, RowOrder::sequential);
-  linear(names_.shared_up, {"shared_up"}, RowOrder::sequential);
+  if (names_.shared_gate_up.empty()) {
+    linear(names_.shared_gate, {"shared_gate"}, RowOrder::sequential);
+    linear(names_.shared_up, {"shared_up"}, RowOrder::sequential);
+  } else {
+    linear(names_.shared_gate_up, {"shared_gate", "shared_up"}, RowOrder::sequential);
+  }
   linear(names_.shared_down, {"shared_down"}, RowOrder::sequential);
   complete(fmt::format("{}{}.weight", at_, names_.shared_score), "shared_score");
 }

@@ -76,7 +76,9 @@ struct Family {
 std::span<const Family> families();
 
 /// @param where  the file with this model_type, for messages
-/// @throws InvalidArgument  the model_type is unknown (the message suggests the nearest and lists all)
+/// @throws InvalidArgument  the model_type is unknown (the message suggests the nearest and lists all), or known and
+/// left
+///     out (the message says why)
 const Family& family_named(std::string_view model_type, std::string_view where);
 
 /// The family's names for tensors of this configuration.

@@ -37,6 +37,14 @@ use_return_dict validate vision_config vocab_size weight_mapping weights_only
 
 const std::vector<FamilyKeys>& family_keys() {
   static const std::vector<FamilyKeys> table = {
+      {"afmoe", R"(
+attention_bias=false attention_dropout=0.0 base_config_key global_attn_every_n_layers=4 head_dim=128 hidden_act="silu"
+hidden_size=2048 initializer_range=0.02 intermediate_size=6144 keys_to_ignore_at_inference
+max_position_embeddings=16384 model_type moe_intermediate_size=1408 mup_enabled=false num_attention_heads=16
+num_dense_layers=1 num_experts=64 num_experts_per_tok=6 num_hidden_layers=32 num_key_value_heads num_shared_experts=2
+output_attentions output_router_logits=false rms_norm_eps=1e-05 route_scale=1.0 sliding_window=1024
+tie_word_embeddings=false use_cache=true vocab_size=200192
+)"},
       {"bloom", R"(
 apply_residual_connection_post_layernorm=false attention_dropout=0.0 bos_token_id=1 eos_token_id=2 hidden_dropout=0.0
 hidden_size=64 initializer_range=0.02 keys_to_ignore_at_inference layer_norm_epsilon=1e-05 n_embed n_head=8 n_layer=2
@@ -158,6 +166,21 @@ eos_token_id=2 hidden_act="silu" hidden_size=4096 initializer_range=0.02 interme
 keys_to_ignore_at_inference logits_scaling=1.0 max_position_embeddings=2048 mlp_bias=false num_attention_heads=32
 num_hidden_layers=32 num_key_value_heads residual_multiplier=1.0 rms_norm_eps=1e-06 rope_theta=10000.0
 tie_word_embeddings=false use_cache=true vocab_size=32000
+)"},
+      {"granite_swa", R"(
+attention_bias=false attention_dropout=0.0 attention_multiplier=1.0 base_config_key bos_token_id=100257
+embedding_multiplier=1.0 eos_token_id=100257 hidden_act="silu" hidden_size=2560 initializer_range=0.02
+intermediate_size=8192 keys_to_ignore_at_inference layer_rope_theta logits_scaling=1.0 max_position_embeddings=8192
+mlp_bias=false model_type num_attention_heads=20 num_hidden_layers=24 num_key_value_heads=4 output_attentions
+residual_multiplier=1.0 rms_norm_eps=1e-05 sliding_window=128 use_cache=true vocab_size=100352
+)"},
+      {"granitemoe_swa", R"(
+attention_bias=false attention_dropout=0.0 attention_multiplier=1.0 base_config_key bos_token_id=1
+embedding_multiplier=1.0 eos_token_id=2 hidden_act="silu" hidden_size=4096 initializer_range=0.02
+intermediate_size=11008 keys_to_ignore_at_inference layer_rope_theta logits_scaling=1.0 max_position_embeddings=2048
+model_type num_attention_heads=32 num_experts_per_tok=2 num_hidden_layers=32 num_key_value_heads num_local_experts=8
+output_attentions output_router_logits=false residual_multiplier=1.0 rms_norm_eps=1e-06 router_aux_loss_coef=0.001
+shared_intermediate_size=0 sliding_window=128 tie_word_embeddings=false use_cache=true vocab_size=32000
 )"},
       {"hunyuan_v1_dense", R"(
 attention_bias=false attention_dropout=0.0 bos_token_id=1 eod_token_id=3 eos_token_id=2 hidden_act="silu"

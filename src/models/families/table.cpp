@@ -1,3 +1,4 @@
+#include "core/check.h"
 #include "core/error.h"
 #include "core/nearest.h"
 #include "models/families/family.h"
@@ -6,6 +7,7 @@
 
 namespace gainlens::models {
 
+Family afmoe();
 Family bloom();
 Family cohere2();
 Family deepseek_v2();
@@ -24,6 +26,8 @@ Family gpt_neox();
 Family gpt_oss();
 Family gptj();
 Family granite();
+Family granite_swa();
+Family granitemoe_swa();
 Family hunyuan_v1_dense();
 Family llama();
 Family mistral();
@@ -50,6 +54,7 @@ Family starcoder2();
 
 std::span<const Family> families() {
   static const std::vector<Family> table = {
+      afmoe(),
       bloom(),
       cohere2(),
       deepseek_v2(),
@@ -68,6 +73,8 @@ std::span<const Family> families() {
       gpt_oss(),
       gptj(),
       granite(),
+      granite_swa(),
+      granitemoe_swa(),
       hunyuan_v1_dense(),
       llama(),
       mistral(),
@@ -99,7 +106,22 @@ TensorNames tensor_names(const Family& family, const DecoderConfig& config) {
   return family.names == nullptr ? family.tensors : family.names(config, family.tensors);
 }
 
+namespace {
+
+constexpr std::string_view heads_by_layer = "its layers have different numbers of heads, and one number is computed";
+constexpr std::string_view convolutions = "its layers of short convolutions are not computed";
+
+/// Families that are not in the table because they need what no decoder computes.
+constexpr std::pair<std::string_view, std::string_view> left_out[] = {
+    {"lfm2", convolutions},      {"lfm2_moe", convolutions},  {"lfm3", convolutions}, {"mimo_v2_flash", heads_by_layer},
+    {"step3p5", heads_by_layer}, {"step3p7", heads_by_layer},
+};
+
+}  // namespace
+
 const Family& family_named(std::string_view model_type, std::string_view where) {
+  for (const auto& [name, why] : left_out)
+    CHECK(model_type != name, "{}: model_type '{}' is not supported: {}", where, name, why);
   std::vector<std::string> names;
   for (const Family& family : families()) {
     if (family.name == model_type) return family;

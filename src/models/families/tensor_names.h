@@ -29,6 +29,7 @@ struct TensorNames {
   std::string_view query_key_value;
   RowOrder query_key_value_order = RowOrder::sequential;
   std::string_view query = "self_attn.q_proj";  ///< also holds the rows of an output gate, in RowOrder::grouped
+  std::string_view gate_score;                  ///< of an output gate, if it has a tensor of its own
   bool gate_by_head = false;  ///< `query` holds the rows of each query head and then those of its gate
   /// Of latent attention. The tensor of `key_latent` ends with the rows of the rotated part of the keys; the one of
   /// `key_value_of_latent` has for each head the rows of its key, then of its value. `query` is used without
@@ -79,6 +80,7 @@ struct TensorNames {
   bool expert_stacks_by_output = false;
   std::string_view expert_down_bias;                     ///< complete name
   std::string_view shared_gate, shared_up, shared_down;  ///< of the expert that every token passes
+  std::string_view shared_gate_up;                       ///< one tensor for both, in this order
   std::string_view shared_score;                         ///< whose sigmoid multiplies its output
 };
 
