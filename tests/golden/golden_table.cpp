@@ -1,11 +1,12 @@
 // Measures the error of every golden checkpoint in each dtype and prints one table. Given a file name, also writes the
-// page of supported models with these errors:
+// page of supported models with these errors and the support map:
 //
 //     build/tests/golden/golden_table docs/models.md
 #include "core/atomic_file.h"
 #include "core/error.h"
 #include "golden/golden.h"
 #include "golden/models_page.h"
+#include "golden/support_map.h"
 
 #include <cstdio>
 #include <exception>
@@ -32,7 +33,11 @@ int run(int count, char** arguments) {
   for (const Row& row : rows) {
     if (!row.within) return 1;
   }
-  if (count > 1) write_file_atomically(arguments[1], models_page(rows));
+  if (count == 1) return 0;
+  const SupportMap support = measure_support();
+  for (const std::string& complaint : support.complaints) fmt::print(stderr, "gainlens: {}\n", complaint);
+  if (!support.complaints.empty()) return 1;
+  write_file_atomically(arguments[1], models_page(rows, support_section(support)));
   return 0;
 }
 

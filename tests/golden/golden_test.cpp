@@ -88,7 +88,7 @@ std::string without_measurements(const std::string& page) {
 
 TEST(ModelsPage, IsThatOfTheTableOfFamilies) {
   const std::string page = read_text_file(GAINLENS_SOURCE_DIR "/docs/models.md", 1 << 20);
-  EXPECT_EQ(without_measurements(page), without_measurements(models_page({})))
+  EXPECT_EQ(without_measurements(page), without_measurements(models_page({}, "")))
       << "run build/tests/golden/golden_table docs/models.md";
 }
 

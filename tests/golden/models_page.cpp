@@ -148,10 +148,12 @@ Largest errors over the checkpoints of a family, measured when this page was wri
 | --- | --- | --- | --- | --- | --- | --- |
 )";
 
-constexpr std::string_view end = R"(
+constexpr std::string_view real = R"(
 Real checkpoints: the test suite runs tinystories-656K (a trained Llama, in the table) and, where `scripts/fetch-gemma3`
 has fetched it, Gemma 3 270M from its GGUF file: [gemma3-270m.md](gemma3-270m.md).
+)";
 
+constexpr std::string_view end = R"(
 ## Adding a family
 
 One file in `src/models/families` that maps the keys of `config.json` onto `DecoderConfig` and names the tensors, and
@@ -174,7 +176,7 @@ std::vector<Row> measure_all() {
   return rows;
 }
 
-std::string models_page(const std::vector<Row>& rows) {
+std::string models_page(const std::vector<Row>& rows, const std::string& support) {
   std::string page(beginning);
   for (const models::Family& family : models::families()) {
     page += fmt::format("| {} | `{}` | {} | {} |\n", family.title, family.name,
@@ -189,6 +191,8 @@ std::string models_page(const std::vector<Row>& rows) {
         largest(rows, family.name, "float64", &Row::logits), largest(rows, family.name, "float64", &Row::worst_error),
         largest(rows, family.name, "bfloat16", &Row::logits));
   }
+  page += real;
+  page += "\n" + support;
   page += end;
   return page;
 }

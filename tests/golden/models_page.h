@@ -26,6 +26,7 @@ struct Row {
 std::vector<Row> measure_all();
 
 /// The page of supported models in Markdown, made from the table of families and the measured errors.
-std::string models_page(const std::vector<Row>& rows);
+/// @param support  the section of the support map; empty: it is left out
+std::string models_page(const std::vector<Row>& rows, const std::string& support);
 
 }  // namespace gainlens::golden

@@ -1,0 +1,369 @@
+#include "golden/support_map.h"
+
+#include "cli/application.h"
+#include "core/check.h"
+#include "core/json.h"
+#include "formats/tensor_file.h"
+#include "golden/golden.h"
+#include "golden/relative_error.h"
+#include "models/checkpoint/checkpoint.h"
+#include "models/checkpoint/torch_dtype.h"
+#include "models/families/family.h"
+#include "runfile/run_reader.h"
+#include "support/shared_data.h"
+
+#include <ATen/ATen.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <optional>
+
+#include <unistd.h>
+
+namespace gainlens::golden {
+namespace {
+
+using Words = std::vector<std::string>;
+
+constexpr std::string_view with_depth = "sweep --depth-precision";
+constexpr std::string_view commands[] = {"inspect", "sweep", "capture", "look", "intervene", with_depth};
+constexpr double of_stored_float = 1.2e-7;  // look keeps the numbers of a head in float32
+constexpr std::array dtypes = {at::kFloat, at::kDouble, at::kBFloat16};
+
+/// Sends a stream of this process to a file for as long as it lives.
+class Redirected {
+ public:
+  Redirected(std::FILE* stream, const std::filesystem::path& file) : stream_(stream), kept_(::dup(::fileno(stream))) {
+    std::fflush(stream_);
+    std::FILE* const opened = std::fopen(file.c_str(), "w");
+    ASSERT(opened != nullptr && kept_ >= 0, "cannot write {}", file.string());
+    ::dup2(::fileno(opened), ::fileno(stream_));
+    std::fclose(opened);
+  }
+  Redirected(const Redirected&) = delete;
+  Redirected& operator=(const Redirected&) = delete;
+  ~Redirected() {
+    std::fflush(stream_);
+    ::dup2(kept_, ::fileno(stream_));
+    ::close(kept_);
+  }
+
+ private:
+  std::FILE* stream_;
+  int kept_;
+};
+
+struct Ran {
+  int code = 0;
+  std::string out, error;
+};
+
+/// One call of the program, in this process.
+Ran run(const Words& words, const std::filesystem::path& folder) {
+  std::vector<const char*> arguments{"gainlens"};
+  for (const std::string& word : words) arguments.push_back(word.c_str());
+  for (const char* more : {"--quiet", "--threads", "1"}) arguments.push_back(more);
+  Ran ran;
+  {
+    const Redirected out(stdout, folder / "out"), error(stderr, folder / "error");
+    ran.code = cli::run_application(static_cast<int>(arguments.size()), arguments.data());
+  }
+  ran.out = read_text_file(folder / "out", 64 << 20);
+  ran.error = read_text_file(folder / "error", 1 << 20);
+  return ran;
+}
+
+/// A golden, with what is asked of it.
+struct Subject {
+  Golden golden;
+  const models::Family* family = nullptr;
+  bool gguf = false;
+  Json intervention;  ///< of family_interventions.json; null: there is none
+};
+
+/// One of the subjects in one dtype.
+class Trial {
+ public:
+  Trial(const Subject& subject, at::ScalarType dtype, SupportMap& map)
+      : subject_(subject), dtype_(dtype), map_(map), path_(subject.golden.checkpoint->string()) {}
+
+  void inspect();
+  void sweep_and_depth();
+  void capture();
+  void look();
+  void intervene();
+
+  std::optional<at::Tensor> gains;   ///< of --depth-precision
+  const at::Tensor* wide = nullptr;  ///< the same in float64
+
+ private:
+  bool rounded() const { return dtype_ == at::kBFloat16; }
+  Over over() const { return rounded() ? Over::root_mean_square : Over::largest; }
+
+  std::string ids(const at::Tensor& tokens) const {
+    const std::filesystem::path file = folder_.path() / "ids.json";
+    std::vector<std::int64_t> list(tokens.const_data_ptr<std::int64_t>(),
+                                   tokens.const_data_ptr<std::int64_t>() + tokens.numel());
+    std::FILE* const opened = std::fopen(file.c_str(), "w");
+    fmt::print(opened, "[{}]", fmt::join(list, ","));
+    std::fclose(opened);
+    return file;
+  }
+
+  /// Runs a command; its outcome if it was not done.
+  std::optional<Ran> done(std::string_view command, Words words) {
+    if (command != "inspect") {
+      words.insert(words.end(), {"--dtype", std::string(models::dtype_name(dtype_))});
+    }
+    Ran ran = run(words, folder_.path());
+    if (ran.code == 0) return ran;
+    const bool one_line = std::count(ran.error.begin(), ran.error.end(), '\n') == 1;
+    if (ran.code != 2 || !one_line) {
+      complain(command, fmt::format("exit code {}: {}", ran.code, ran.error));
+      return std::nullopt;
+    }
+    set(command, Support::refused);
+    const std::size_t begin = std::string_view("gainlens: error: ").size();
+    map_.refusals[{std::string(command), ran.error.substr(begin, ran.error.size() - 1 - begin)}].insert(
+        std::string(subject_.family->title));
+    return std::nullopt;
+  }
+
+  void set(std::string_view command, Support state) {
+    map_.states[{std::string(subject_.family->name), std::string(command), subject_.gguf,
+                 std::string(models::dtype_name(dtype_))}] = state;
+  }
+  void complain(std::string_view command, const std::string& what) {
+    map_.complaints.push_back(
+        fmt::format("{}, {}, {}: {}", command, subject_.golden.name, models::dtype_name(dtype_), what));
+  }
+  /// Keeps the state of a command whose numbers have this error.
+  void judge(std::string_view command, double error, double allowed) {
+    double& worst = map_.worst[fmt::format("{} {}", command, models::dtype_name(dtype_))];
+    worst = std::max(worst, error / allowed);
+    if (!(error <= allowed)) complain(command, fmt::format("error {:.3g}; {:.3g} is allowed", error, allowed));
+    Support& state = map_.states[{std::string(subject_.family->name), std::string(command), subject_.gguf,
+                                  std::string(models::dtype_name(dtype_))}];
+    state = rounded() ? Support::lower : Support::exact;
+  }
+  double allowed(const std::string& what) const { return tolerance(subject_.golden, dtype_, what); }
+
+  /// The error of n_eff [layer, head, query] at the stored positions among the first `queries`.
+  double n_eff_error(const at::Tensor& found, std::int64_t queries) const {
+    const at::Tensor& positions = subject_.golden.query_positions;
+    const at::Tensor kept = positions.lt(queries).nonzero().squeeze(1);
+    const at::Tensor expected = subject_.golden.expected.at("statistics.n_eff").index_select(2, kept);
+    return relative_error(found.index_select(2, positions.index_select(0, kept)), expected, 1e-3, over());
+  }
+  void measure_depth(const std::filesystem::path& out);
+
+  const Subject& subject_;
+  at::ScalarType dtype_;
+  SupportMap& map_;
+  std::string path_;
+  testing::TemporaryFolder folder_;
+};
+
+void Trial::inspect() {
+  const auto ran = done("inspect", {"inspect", path_, "--json"});
+  if (!ran) return;
+  const Json json = Json::parse(ran->out);
+  if (json.at("family") != subject_.family->name) complain("inspect", "another family");
+  set("inspect", Support::exact);
+}
+
+void Trial::sweep_and_depth() {
+  const std::int64_t length = subject_.golden.tokens.size(0);
+  const std::filesystem::path out = folder_.path() / "run";
+  const Words words = {"sweep",       path_,
+                       "--tokens",    ids(subject_.golden.tokens),
+                       "--lengths",   std::to_string(length),
+                       "--samples",   "1",
+                       "--per-query", "--out",
+                       out.string()};
+  Words more = words;
+  more.emplace_back("--depth-precision");
+  const bool depth = done(with_depth, more).has_value();
+  if (!depth && !done("sweep", words)) return;
+  const runfile::Array found = runfile::RunReader::open(out).read(fmt::format("queries/{}/n_eff", length));
+  const at::Tensor n_eff = at::tensor(found.values, at::kDouble).view(found.shape).squeeze(0);
+  judge("sweep", n_eff_error(n_eff, length), allowed("statistics.n_eff"));
+  if (depth) measure_depth(out);
+}
+
+void Trial::measure_depth(const std::filesystem::path& out) {
+  std::vector<double> numbers;
+  const Json json = read_json_file(out / "depth.json", 16 << 20);
+  for (const Json& layer : json.at("chunks").at(0).at("layers")) {
+    for (const auto& [reading, starts] : layer.at("gain").items()) {
+      for (const Json& shares : starts) {
+        for (const Json& gain : shares) numbers.push_back(gain.get<double>());
+      }
+    }
+  }
+  gains = at::tensor(numbers, at::kDouble);
+  const double error = relative_error(*gains, wide == nullptr ? *gains : *wide, 1e-3, over());
+  judge(with_depth, error, rounded() ? 0.1 : 1e-3);
+}
+
+void Trial::capture() {
+  const std::string file = folder_.path() / "logits.safetensors";
+  if (!done("capture",
+            {"capture", path_, "--tokens", ids(subject_.golden.tokens), "--hooks", "hook_logits", "--out", file}))
+    return;
+  const auto stored = formats::TensorFile::open(file);
+  const formats::TensorEntry& entry = stored.at("hook_logits");
+  at::Tensor logits = at::empty(entry.shape, dtype_);
+  std::copy(entry.bytes.begin(), entry.bytes.end(), static_cast<std::byte*>(logits.mutable_data_ptr()));
+  const at::Tensor found = logits.squeeze(0).to(at::kDouble).index_select(0, subject_.golden.logit_positions);
+  judge("capture", relative_error(found, subject_.golden.expected.at("logits"), 1, over()), allowed("logits"));
+}
+
+void Trial::look() {
+  // The last token is one of those whose logits are stored.
+  const std::int64_t stored = subject_.golden.logit_positions.size(0) - 1;
+  const std::int64_t length = subject_.golden.logit_positions[stored].item<std::int64_t>() + 1;
+  const auto ran =
+      done("look", {"look", path_, "--tokens", ids(subject_.golden.tokens.slice(0, 0, length).contiguous()), "--json"});
+  if (!ran) return;
+  const Json json = Json::parse(ran->out);
+  std::vector<double> n_eff;
+  for (const Json& head : json.at("heads")) {
+    for (const Json& number : head.at("n_eff")) n_eff.push_back(number.get<double>());
+  }
+  const at::Tensor& expected = subject_.golden.expected.at("statistics.n_eff");
+  const at::Tensor found = at::tensor(n_eff, at::kDouble).view({expected.size(0), expected.size(1), length});
+  const at::Tensor logits = subject_.golden.expected.at("logits")[stored];
+  std::vector<double> next, next_expected;
+  for (const Json& token : json.at("next")) {
+    next.push_back(token.at("logit").get<double>());
+    next_expected.push_back(logits[token.at("id").get<std::int64_t>()].item<double>());
+  }
+  // A handful of the largest logits, which bfloat16 rounds most.
+  const double of_logits = allowed("logits") * (rounded() ? 4 : 1);
+  const double error = relative_error(at::tensor(next, at::kDouble), at::tensor(next_expected, at::kDouble), 1, over());
+  judge(
+      "look",
+      std::max(error / of_logits, n_eff_error(found, length) / std::max(allowed("statistics.n_eff"), of_stored_float)),
+      1);
+}
+
+void Trial::intervene() {
+  if (subject_.intervention.is_null()) return;
+  const std::vector<std::int64_t> tokens = subject_.intervention.at("tokens");
+  const Json& results = subject_.intervention.at("results");
+  std::string text;
+  for (const auto& [name, result] : results.items()) {
+    if (name.ends_with("=zero")) text = name;
+  }
+  const auto ran = done("intervene", {"intervene", path_, "--tokens", ids(at::tensor(tokens)), "--lengths",
+                                      std::to_string(tokens.size()), "--samples", "1", "--set", text, "--json"});
+  if (!ran) return;
+  const double nll = Json::parse(ran->out).at("arms").at(0).at("nll");
+  const double error = std::abs(nll - results.at(text).at("nll").get<double>());
+  judge("intervene", error, rounded() ? 0.1 : dtype_ == at::kFloat ? 1e-5 : allowed("logits"));
+}
+
+/// For each family and format a golden: those with interventions of the reference come first.
+std::vector<Subject> subjects() {
+  const Json interventions =
+      read_json_file(GAINLENS_SOURCE_DIR "/tests/golden/family_interventions.json", 4 << 20).at("checkpoints");
+  const Json twins = read_json_file(GAINLENS_SOURCE_DIR "/tests/golden/gguf/twins.json");
+  const auto folder_of = [&](const std::string& name) {
+    return twins.contains(name) ? twins.at(name).get<std::string>() : name;
+  };
+  const auto rank = [&](const std::string& name) {
+    return std::pair(!interventions.contains(folder_of(name)), folder_of(name));
+  };
+  std::map<std::pair<std::string, bool>, std::string> chosen;
+  for (const std::string& name : golden_names()) {
+    const Golden golden = read_golden(name);
+    if (!golden.checkpoint) continue;
+    std::string& kept = chosen[{models::read_decoder_config(*golden.checkpoint).family, name.ends_with(".gguf")}];
+    if (kept.empty() || rank(name) < rank(kept)) kept = name;
+  }
+  std::vector<Subject> list;
+  for (const auto& [key, name] : chosen) {
+    const std::string folder = folder_of(name);
+    list.push_back({read_golden(name), &models::family_named(key.first, name), key.second,
+                    interventions.contains(folder) ? interventions.at(folder) : Json()});
+  }
+  return list;
+}
+
+std::string_view symbol(Support state) {
+  switch (state) {
+    case Support::untested:
+      return "·";
+    case Support::refused:
+      return "×";
+    case Support::exact:
+      return "=";
+    case Support::lower:
+      return "≈";
+  }
+  return "";
+}
+
+}  // namespace
+
+SupportMap measure_support() {
+  SupportMap map;
+  for (const Subject& subject : subjects()) {
+    std::optional<at::Tensor> wide;
+    for (const at::ScalarType dtype : {at::kDouble, at::kFloat, at::kBFloat16}) {
+      Trial trial(subject, dtype, map);
+      if (wide) trial.wide = &*wide;
+      trial.inspect();
+      trial.capture();
+      trial.look();
+      trial.intervene();
+      trial.sweep_and_depth();
+      if (dtype == at::kDouble) wide = trial.gains;
+    }
+  }
+  return map;
+}
+
+std::string support_section(const SupportMap& map) {
+  std::string text = fmt::format("{}\n", support_heading);
+  text += R"(
+A test lets each command compute a small checkpoint of each family, and compares what it gives with the reference:
+logits, n_eff of every query, the loss without one head. This table is what it saw. For each command it has three signs,
+in float32, float64 and bfloat16, for safetensors; behind the stroke the same for GGUF.
+
+- `=` exact: the reference's numbers, within the tolerances above; gains of `--depth-precision`, which the reference does
+  not have: those of the same in float64, within 1e-3
+- `≈` lower precision: the same within those of bfloat16. There the largest logits may have four times the error of all
+  logits, the loss without a head 0.1, and a gain of `--depth-precision` 0.1
+- `×` refused, with one line that says why
+- `·` untested: no checkpoint in this format
+
+)";
+  text += fmt::format("| family | `{}` |\n|{}\n", fmt::join(commands, "` | `"),
+                      " --- | --- | --- | --- | --- | --- | --- |");
+  for (const models::Family& family : models::families()) {
+    text += fmt::format("| {} |", family.title);
+    for (const std::string_view command : commands) {
+      for (const bool gguf : {false, true}) {
+        text += gguf ? " / " : " ";
+        for (const at::ScalarType dtype : dtypes) {
+          const auto found = map.states.find(
+              {std::string(family.name), std::string(command), gguf, std::string(models::dtype_name(dtype))});
+          text += symbol(found == map.states.end() ? Support::untested : found->second);
+        }
+      }
+      text += " |";
+    }
+    text += "\n";
+  }
+  text += "\nThe refusals, in the program's words:\n\n| command | words | families |\n| --- | --- | --- |\n";
+  for (const auto& [refusal, families] : map.refusals)
+    text += fmt::format("| `{}` | {} | {} |\n", refusal.first, refusal.second, fmt::join(families, "; "));
+  return text;
+}
+
+}  // namespace gainlens::golden
