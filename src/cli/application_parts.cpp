@@ -55,6 +55,7 @@ constexpr std::array all_subcommands = {
         "Run a model over a text, or its first tokens, and write the activations at hook sites to a safetensors file"},
     Subcommand{"look",
                "Look at one prompt: next tokens, and for every head what it attends to and on how much evidence"},
+    Subcommand{"generate", "Continue a prompt: greedily or at random, from a cache of keys and values"},
     Subcommand{
         "intervene",
         "What does a head mean for the model? Change heads, gates or layers, and measure the change of the loss"},
@@ -131,7 +132,7 @@ void describe_application(CLI::App& app, GlobalOptions& global, const std::funct
       ->capture_default_str();
   app.add_option("--seed", global.seed,
                  "Seed of all random numbers: the permutations of report and sink-vs-k, the weights and data order of "
-                 "train, the draws of estimators, the groups of k-by-frequency and error-by-precision")
+                 "train, the draws of generate and estimators, the groups of k-by-frequency and error-by-precision")
       ->check(is_seed, "UINT64")
       ->capture_default_str();
   app.add_flag("--quiet", global.quiet, "Print no progress to stderr");

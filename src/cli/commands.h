@@ -16,6 +16,7 @@ void add_check(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_audit(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_capture(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_look(CLI::App& app, const GlobalOptions& global, Action& action);
+void add_generate(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_intervene(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_gate_arms(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_inactive_heads(CLI::App& app, const GlobalOptions& global, Action& action);

@@ -152,10 +152,8 @@ class Pipeline : public Tokenizer {
 
   std::size_t longest_text() const override { return INT32_MAX - 1; }
   std::int64_t vocabulary_size() const override { return size_; }
-  std::string token_text(TokenId id) const override {
-    std::call_once(texts_made_, [this] { make_texts(); });
-    return id >= 0 && std::cmp_less(id, texts_.size()) ? texts_[static_cast<std::size_t>(id)] : std::string();
-  }
+  std::string token_text(TokenId id) const override { return readable(texts_of(id).shown); }
+  std::string token_bytes(TokenId id) const override { return texts_of(id).bytes; }
   std::optional<TokenId> bos_token() const override { return parts_.bos; }
   bool adds_bos() const override { return parts_.adds_bos; }
   std::string bos_doubt() const override { return parts_.bos_doubt; }
@@ -245,18 +243,31 @@ class Pipeline : public Tokenizer {
     return 0;
   }
 
-  std::string text_of(const std::string& token) const {
+  /// What a token stands for.
+  struct Texts {
+    std::string shown;  ///< of a byte, or of the token as the vocabulary has it
+    std::string bytes;  ///< as it adds to a text
+  };
+
+  Texts text_of(const std::string& token) const {
     std::optional<std::string> bytes;
     if (parts_.token_bytes == TokenBytes::byte_level) bytes = byte_level_bytes(token);
     if (parts_.token_bytes == TokenBytes::byte_fallback) bytes = byte_of_piece(token);
-    return readable(bytes.value_or(token));
+    if (bytes) return {*bytes, *bytes};
+    return {token, parts_.token_bytes == TokenBytes::byte_level ? token : with_spaces(token)};
   }
 
   void make_texts() const {
     texts_.resize(static_cast<std::size_t>(size_));
     for (const auto& [token, id] : parts_.model->vocabulary()) texts_[static_cast<std::size_t>(id)] = text_of(token);
     for (const AddedToken& token : parts_.added_tokens)  // stand in the text as they are
-      texts_[static_cast<std::size_t>(token.id)] = readable(token.content);
+      texts_[static_cast<std::size_t>(token.id)] = {token.content, token.content};
+  }
+
+  const Texts& texts_of(TokenId id) const {
+    static const Texts none;
+    std::call_once(texts_made_, [this] { make_texts(); });
+    return id >= 0 && std::cmp_less(id, texts_.size()) ? texts_[static_cast<std::size_t>(id)] : none;
   }
 
   void encode_words(std::string_view text, TextPlace place, Bpe::Cache& cache, std::vector<TokenId>& ids) const {
@@ -271,7 +282,7 @@ class Pipeline : public Tokenizer {
   std::int64_t size_ = 0;
   // Made when the first text is asked for: encoding needs none.
   mutable std::once_flag texts_made_;
-  mutable std::vector<std::string> texts_;  ///< [id]
+  mutable std::vector<Texts> texts_;  ///< [id]
   mutable std::mutex words_in_use_;
   mutable Bpe::Cache words_;
 };

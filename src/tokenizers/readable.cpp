@@ -1,6 +1,7 @@
 #include "tokenizers/readable.h"
 
 #include "core/utf8.h"
+#include "tokenizers/tokenizer.h"
 
 #include <fmt/format.h>
 
@@ -29,6 +30,23 @@ std::optional<std::string> byte_of_piece(std::string_view piece) {
   const auto [stop, failure] = std::from_chars(piece.data() + 3, end, byte, 16);
   if (failure != std::errc() || stop != end) return std::nullopt;
   return std::string(1, static_cast<char>(byte));
+}
+
+std::string with_spaces(std::string_view piece) {
+  constexpr std::string_view sign = "\xE2\x96\x81";  // U+2581
+  std::string text;
+  for (std::size_t place = piece.find(sign); place != std::string_view::npos; place = piece.find(sign)) {
+    text.append(piece.substr(0, place));
+    text += ' ';
+    piece.remove_prefix(place + sign.size());
+  }
+  return text.append(piece);
+}
+
+std::string Tokenizer::decode(std::span<const TokenId> ids) const {
+  std::string bytes;
+  for (const TokenId id : ids) bytes += token_bytes(id);
+  return readable(bytes);
 }
 
 }  // namespace gainlens::tokenizers

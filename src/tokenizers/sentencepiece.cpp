@@ -68,6 +68,12 @@ class SentencePiece : public Tokenizer {
     const std::string& piece = processor_.IdToPiece(id);
     return readable(processor_.IsByte(id) ? byte_of_piece(piece).value_or(piece) : piece);
   }
+  std::string token_bytes(TokenId id) const override {
+    if (id < 0 || id >= processor_.GetPieceSize() || processor_.IsControl(id)) return {};
+    const std::string& piece = processor_.IdToPiece(id);
+    if (processor_.IsByte(id)) return byte_of_piece(piece).value_or(piece);
+    return processor_.IsUnknown(id) ? processor_.DecodeIds({id}) : with_spaces(piece);
+  }
   std::optional<TokenId> bos_token() const override { return bos_; }
   bool adds_bos() const override { return settings_.adds_bos; }
   std::string description() const override {

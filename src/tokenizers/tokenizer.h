@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +48,14 @@ class Tokenizer {
   /// characters: printable() before it is shown.
   /// @return empty if the vocabulary has no such id
   virtual std::string token_text(TokenId id) const = 0;
+  /// What the token adds to a text: its bytes, which may be part of a character. A piece of SentencePiece has spaces
+  /// for its signs ▁; its control pieces add nothing, and unknown ones what the library writes for them. Added tokens
+  /// are written as they are, special ones too.
+  /// @return empty if the vocabulary has no such id
+  virtual std::string token_bytes(TokenId id) const = 0;
+  /// The text of these tokens, token by token, with any space that stands before the first word. Bytes that are no
+  /// UTF-8 together are written as "<0xE2>", as in token_text().
+  std::string decode(std::span<const TokenId> ids) const;
   virtual std::optional<TokenId> bos_token() const = 0;
   /// Whether the tokenizer's own configuration puts BOS first: the template of tokenizer.json, or where there is no
   /// tokenizer.json, add_bos_token.

@@ -125,18 +125,18 @@ const std::map<std::string, Layer>& layers() {
       return base;
     };
     made["models"] = {lower, true};
-    for (const char* name : {"sweep", "training"}) made[name] = {with(lower, {"models"}), true};
+    for (const char* name : {"sweep", "training", "generation"}) made[name] = {with(lower, {"models"}), true};
     made["interventions"] = {with(lower, {"models", "sweep"}), true};
     made["depth"] = {with(lower, {"models", "sweep"}), true};
     made["look"] = {with(lower, {"models", "sweep", "interventions"}), true};
     made["experiment"] = {{"core", "formats", "runfile", "training"}, true};
-    made["language"] = {with(lower, {"models", "sweep", "training", "experiment"}), true};
+    made["language"] = {with(lower, {"models", "sweep", "training", "experiment", "generation"}), true};
     made["recommend"] = {with(lower, {"models", "training", "experiment"}), true};
     // Of bft these two may use what its library without libtorch has: no other header of bft compiles.
     made["analyses"] = {{"core", "runfile", "bft"}, false};
     made["reports"] = {{"core", "runfile", "bft", "analyses"}, false};
-    made["cli"] = {with(lower, {"models", "sweep", "training", "interventions", "depth", "look", "experiment",
-                                "language", "recommend", "analyses", "reports"}),
+    made["cli"] = {with(lower, {"models", "sweep", "training", "interventions", "depth", "look", "generation",
+                                "experiment", "language", "recommend", "analyses", "reports"}),
                    true};
     return made;
   }();

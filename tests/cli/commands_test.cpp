@@ -393,9 +393,26 @@ TEST_F(Commands, AuditPrintsTheLemmaAndTheStatements) {
 
 TEST_F(Commands, VersionAndHelp) {
   EXPECT_THAT(run_gainlens({"--version"}).out, HasSubstr("gainlens 0."));
-  for (const char* command : {"sweep", "report", "sinks", "sink-vs-k", "check", "audit", "inspect", "hooks", "capture",
-                              "look", "intervene", "gate-arms", "inactive-heads", "estimators", "k-by-frequency",
-                              "error-by-precision", "gain-by", "make-histories", "sensitivity"}) {
+  for (const char* command : {"sweep",
+                              "report",
+                              "sinks",
+                              "sink-vs-k",
+                              "check",
+                              "audit",
+                              "inspect",
+                              "hooks",
+                              "capture",
+                              "look",
+                              "generate",
+                              "intervene",
+                              "gate-arms",
+                              "inactive-heads",
+                              "estimators",
+                              "k-by-frequency",
+                              "error-by-precision",
+                              "gain-by",
+                              "make-histories",
+                              "sensitivity"}) {
     const auto help = run_gainlens({command, "--help"});
     EXPECT_EQ(help.exit_code, 0);
     EXPECT_THAT(help.out, HasSubstr("Example:\n  gainlens ")) << command;

@@ -119,6 +119,7 @@ TEST_F(PlantedEscapes, ConfigurationInEveryCommand) {
             {"capture", made, "--tokens", ids, "--hooks", "blocks.0.hook_resid_pre", "--out", out},
             {"sweep", made, "--tokens", ids, "--lengths", "16", "--samples", "1", "--out", out},
             {"look", made, "--tokens", ids},
+            {"generate", made, "--tokens", ids, "--max-new", "2"},
             {"evaluate", "language-model", made, "--tokens", ids}});
 }
 

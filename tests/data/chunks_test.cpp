@@ -128,6 +128,7 @@ class Fake : public tokenizers::Tokenizer {
   std::size_t longest_text() const override { return 100; }
   std::int64_t vocabulary_size() const override { return 10; }
   std::string token_text(tokenizers::TokenId) const override { return {}; }
+  std::string token_bytes(tokenizers::TokenId) const override { return {}; }
   std::optional<tokenizers::TokenId> bos_token() const override { return bos_; }
   bool adds_bos() const override { return adds_; }
   std::string bos_doubt() const override { return doubt_; }

@@ -56,6 +56,27 @@ TEST(TokenText, SentencePiece) {
   }
 }
 
+TEST(Decode, PiecesBecomeText) {
+  const auto model = testing::shared_data("tokenizers/llama2/tokenizer.model");
+  if (!model) GTEST_SKIP() << "SKIPPED: no tokenizers/llama2 in the shared data";
+  const auto tokenizer = open_sentencepiece(*model);
+  const std::string text = "the  cat,\n\U0001F9FF sat";
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode(text)), " " + text);  // the library puts a space in front
+  EXPECT_EQ(tokenizer->decode({}), "");
+  const std::vector<TokenId> controls = {1, 2, -1, 1 << 20};  // <s>, </s>, and no tokens at all
+  EXPECT_EQ(tokenizer->decode(controls), "");
+  const std::vector<TokenId> ids = tokenizer->encode("\U0001F9FF");
+  EXPECT_EQ(tokenizer->decode(std::span(ids).first(3)), " <0xF0><0x9F>");  // a space and half of a character
+}
+
+TEST(Decode, BytesOfSeveralTokensAreOneCharacter) {
+  const auto folder = testing::shared_data("tokenizers/gpt2");
+  if (!folder) GTEST_SKIP() << "SKIPPED: no tokenizers/gpt2 in the shared data";
+  const auto tokenizer = open_gpt2_bpe(*folder / "encoder.json.gz", *folder / "vocab.bpe.gz");
+  for (const std::string text : {"the cat,\n<|endoftext|> caf\u00e9", "\u2581 a", "\U0001F9FF"})
+    EXPECT_EQ(tokenizer->decode(tokenizer->encode(text)), text);
+}
+
 TEST(TokenText, ByteLevel) {
   const auto folder = testing::shared_data("tokenizers/gpt2");
   if (!folder) GTEST_SKIP() << "SKIPPED: no tokenizers/gpt2 in the shared data";
@@ -91,6 +112,12 @@ TEST(TokenText, TokenizerJson) {
   const auto plain = opened(R"({"model": {"type": "BPE", "vocab": {"<0x0A>": 0, "\u010a": 1}, "merges": []}})");
   EXPECT_EQ(plain->token_text(0), "<0x0A>");
   EXPECT_EQ(plain->token_text(1), "\u010a");
+  EXPECT_EQ(bytes->token_bytes(5), "\xE2");
+  EXPECT_EQ(bytes->token_bytes(3), "\u010ax");
+  EXPECT_EQ(fallback->token_bytes(0), " a");
+  EXPECT_EQ(fallback->token_bytes(2), "\xE2");
+  EXPECT_EQ(fallback->token_bytes(9), "");
+  EXPECT_EQ(plain->token_bytes(0), "<0x0A>");
 }
 
 }  // namespace

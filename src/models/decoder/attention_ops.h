@@ -76,7 +76,8 @@ class MaterialisedAttention : public hooks::AttentionOp {
 
 /// Attention weights [batch, head, query, key] in the type of the queries. The softmax runs in float32 for narrower
 /// types. A hidden key has weight 0. All weights of a query are 0 if it sees no key or is padding. With sink logits the
-/// weights of a query sum to 1 - p_s.
+/// weights of a query sum to 1 - p_s. There may be fewer queries than keys: they are those of the last positions
+/// (without sequences).
 at::Tensor attention_pattern(const hooks::Qkv& qkv, const kernels::AttentionOptions& options);
 
 /// The same with the biases of a filter.

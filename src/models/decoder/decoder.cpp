@@ -8,6 +8,7 @@
 #include "models/decoder/alibi.h"
 #include "models/decoder/attention_layout.h"
 #include "models/decoder/attention_ops.h"
+#include "models/decoder/cached_attention.h"
 #include "models/decoder/decoder_pass.h"
 #include "models/decoder/decoder_shapes.h"
 #include "models/decoder/decoder_sites.h"
@@ -181,44 +182,111 @@ std::vector<hooks::Stream> Decoder::run_layers(std::vector<Pass> passes, std::in
   return streams;
 }
 
+at::Tensor Decoder::extend(std::span<const Extension> extensions, bool allow_extrapolation) {
+  ASSERT(!extensions.empty(), "extend: no sequence");
+  ASSERT(followed_.empty(), "extend: the decoder follows a filter that it does not have");
+  std::vector<CachedSegment> segments;
+  std::vector<PositionRange> ranges;
+  std::vector<std::vector<std::int64_t>> added;
+  std::vector<std::int64_t> ids, last_rows;
+  for (const Extension& extension : extensions) {
+    ASSERT(extension.cache != nullptr && !extension.ids.empty(), "extend: a sequence without cache or new tokens");
+    KeyValueCache& cache = *extension.cache;
+    std::vector<std::int64_t> fresh(extension.ids.begin(), extension.ids.end());
+    check_positions(cache.length() + std::ssize(fresh), allow_extrapolation);
+    if (begins_anew(cache.length(), cache.length() + std::ssize(fresh))) {
+      fresh.insert(fresh.begin(), cache.ids().begin(), cache.ids().end());
+      cache.clear();
+    }
+    segments.push_back({&cache, std::ssize(ids), std::ssize(fresh)});
+    ranges.push_back({cache.length(), std::ssize(fresh)});
+    ids.insert(ids.end(), fresh.begin(), fresh.end());
+    last_rows.push_back(std::ssize(ids) - 1);
+    added.push_back(std::move(fresh));
+  }
+  const hooks::Tokens tokens{at::tensor(ids, at::kLong).unsqueeze(0)};
+  check_ids(tokens.ids, config_.vocabulary);
+  const hooks::Hooks none;
+  const hooks::ForwardRequest request{&tokens, {}, &none};
+  CachedAttention attention(segments);
+  std::vector<Pass> passes;
+  passes.push_back({request, none, attention, {}, {}, {}, {}, {}, segments});
+  place(passes[0], std::move(ranges));
+  passes[0].hidden = first_stream(passes[0]);
+  const hooks::Stream stream = std::move(run_layers(std::move(passes), 0).front());
+  for (std::size_t i = 0; i < segments.size(); ++i) segments[i].cache->add(added[i]);
+  return stream.hidden[0].index_select(0, at::tensor(last_rows, at::kLong));
+}
+
+/// Whether positions that were computed in a sequence of `before` have other rotations in one of `positions`.
+bool Decoder::begins_anew(std::int64_t before, std::int64_t positions) const {
+  if (before == 0 || config_.positions != Positions::rotary) return false;
+  const auto changes = [&](const RopeConfig& rope) {
+    const RopeFrequencies a = rope_frequencies(rope, config_.rotary_dim(), before),
+                          b = rope_frequencies(rope, config_.rotary_dim(), positions);
+    return a.inverse != b.inverse || a.attention_factor != b.attention_factor;
+  };
+  return changes(config_.rope) || (config_.window_rope && changes(*config_.window_rope));
+}
+
 /// A pass that has what every layer reads, and no stream yet.
 Decoder::Pass Decoder::prepared(const hooks::ForwardRequest& request, hooks::AttentionOp& fused) const {
-  const at::Tensor& ids = request.tokens->ids;
-  const std::int64_t positions = ids.size(1);
-  Pass pass{
-      request, *request.hooks, request.options.attention != nullptr ? *request.options.attention : fused, {}, {}, {},
-      {}};
+  Pass pass{request,
+            *request.hooks,
+            request.options.attention != nullptr ? *request.options.attention : fused,
+            {},
+            {},
+            {},
+            {},
+            {}};
+  place(pass, {{0, request.tokens->ids.size(1)}});
+  return pass;
+}
+
+/// Gives the pass what depends on the positions of its rows.
+void Decoder::place(Pass& pass, std::vector<PositionRange> ranges) const {
+  std::int64_t longest = 0;
+  for (const PositionRange& range : ranges) longest = std::max(longest, range.end());
   if (config_.positions == Positions::rotary) {
-    pass.ropes.push_back(
-        rope_tables(rope_frequencies(config_.rope, config_.rotary_dim(), positions), positions, like_));
-    if (config_.window_rope) {
-      pass.ropes.push_back(
-          rope_tables(rope_frequencies(*config_.window_rope, config_.rotary_dim(), positions), positions, like_));
-    }
+    pass.ropes.push_back(rotations(config_.rope, ranges));
+    if (config_.window_rope) pass.ropes.push_back(rotations(*config_.window_rope, ranges));
   }
   if (config_.positions == Positions::alibi) {
     if (config_.alibi.bfloat16) {
-      pass.key_bias = alibi_key_bias(config_.alibi, config_.heads, positions);
+      pass.key_bias = alibi_key_bias(config_.alibi, config_.heads, longest);
     } else {
-      pass.distance_bias = alibi_distance_bias(config_.alibi, config_.heads, positions);
+      pass.distance_bias = alibi_distance_bias(config_.alibi, config_.heads, longest);
     }
   }
-  return pass;
+  pass.ranges = std::move(ranges);
+}
+
+RopeTables Decoder::rotations(const RopeConfig& rope, const std::vector<PositionRange>& ranges) const {
+  std::vector<at::Tensor> cosines, sines;
+  for (const PositionRange& range : ranges) {
+    RopeTables tables =
+        rope_tables(rope_frequencies(rope, config_.rotary_dim(), range.end()), range.count, like_, range.begin);
+    if (ranges.size() == 1) return tables;
+    cosines.push_back(std::move(tables.cosine));
+    sines.push_back(std::move(tables.sine));
+  }
+  return {at::cat(cosines), at::cat(sines)};
 }
 
 /// The stream that enters the first layer.
 at::Tensor Decoder::first_stream(Pass& pass) const {
   const at::Tensor& ids = pass.request.tokens->ids;
-  const std::int64_t positions = ids.size(1);
   at::Tensor hidden = pass.hooks.at(embed_site, embedded(ids));
   if (filter_.arm != bft::Arm::plain) begin_filter(pass, ids, hidden);
   if (!all_finite(hidden))
     throw_run_failed("forward: NaN or infinity in the embedded tokens; check the hook that replaces {}",
                      embed_site.name);
   if (config_.positions == Positions::learned) {
-    hidden = hidden +
-             pass.hooks.at(position_site,
-                           weights_.position_embedding.narrow(0, config_.position_offset, positions).expand_as(hidden));
+    std::vector<at::Tensor> rows;
+    for (const PositionRange& range : pass.ranges)
+      rows.push_back(weights_.position_embedding.narrow(0, config_.position_offset + range.begin, range.count));
+    const at::Tensor positions = rows.size() == 1 ? rows[0] : at::cat(rows);
+    hidden = hidden + pass.hooks.at(position_site, positions.expand_as(hidden));
   }
   if (config_.embedding_norm) {
     hidden = norm(hidden, config_.norm, config_.norm_epsilon, weights_.embedding_norm, config_.norm_offset,
@@ -285,11 +353,7 @@ std::vector<hooks::SiteShape> Decoder::sites() const {
 
 void Decoder::check_request(const hooks::ForwardRequest& request) const {
   check_ids(request.tokens->ids, config_.vocabulary);
-  const std::int64_t positions = request.tokens->ids.size(1);
-  const bool learned = config_.positions == Positions::learned;
-  CHECK(positions <= config_.max_positions || (request.options.allow_extrapolation && !learned),
-        "tokens: {} positions; the model was made for {} at most. Shorten the text{}", positions, config_.max_positions,
-        learned ? ": it has no vector for a later position" : ", or give --allow-extrapolation");
+  check_positions(request.tokens->ids.size(1), request.options.allow_extrapolation);
   CHECK(request.options.stop_at_layer >= -1 && request.options.stop_at_layer <= config_.layers,
         "stop_at_layer: {}; it must be 0 to {}, or -1 for all layers", request.options.stop_at_layer, config_.layers);
   ASSERT(last_layer(request.options) <= runnable_layers_, "layer {} is to run; {} layers were loaded",
@@ -298,6 +362,13 @@ void Decoder::check_request(const hooks::ForwardRequest& request) const {
   check_pattern_memory(request);
   if (request.options.stop_at_layer < 0)
     hooks::check_logits_hooks(request, config_.vocabulary, like_.dtype().toScalarType());
+}
+
+void Decoder::check_positions(std::int64_t positions, bool allow_extrapolation) const {
+  const bool learned = config_.positions == Positions::learned;
+  CHECK(positions <= config_.max_positions || (allow_extrapolation && !learned),
+        "tokens: {} positions; the model was made for {} at most. Shorten the text{}", positions, config_.max_positions,
+        learned ? ": it has no vector for a later position" : ", or give --allow-extrapolation");
 }
 
 void Decoder::check_pattern_memory(const hooks::ForwardRequest& request) const {
@@ -376,7 +447,7 @@ at::Tensor Decoder::block(const Layer& weights, std::int64_t layer, at::Tensor h
 /// The result of attention, plus the residual if there is one.
 at::Tensor Decoder::attention(const Layer& weights, std::int64_t layer, const at::Tensor& input,
                               const at::Tensor& residual, Pass& pass) const {
-  if (config_.has_delta(layer)) return delta_layer(config_, weights.projections, weights.rest, input, residual);
+  if (config_.has_delta(layer)) return linear_attention(weights, layer, input, residual, pass);
   // Queries, keys and values live no longer than the call that reads them.
   at::Tensor z;  // [batch, position, head, value_dim]
   if (filters(pass)) {
@@ -389,6 +460,21 @@ at::Tensor Decoder::attention(const Layer& weights, std::int64_t layer, const at
   const LayerProjections& projections = weights.projections;
   return output_projection(projections.output, layer, with_output_gate(projections.gate_score, layer, z, input, pass),
                            residual, pass);
+}
+
+at::Tensor Decoder::linear_attention(const Layer& weights, std::int64_t layer, const at::Tensor& input,
+                                     const at::Tensor& residual, const Pass& pass) const {
+  const auto run = [&](const at::Tensor& rows, const at::Tensor& added, DeltaState* state) {
+    return delta_layer(config_, weights.projections, weights.rest, rows, added, state);
+  };
+  if (pass.segments.empty()) return run(input, residual, nullptr);
+  std::vector<at::Tensor> outputs;
+  for (const CachedSegment& segment : pass.segments) {
+    const auto own = [&segment](const at::Tensor& t) { return t.narrow(1, segment.first_row, segment.rows); };
+    outputs.push_back(
+        run(own(input), residual.defined() ? own(residual) : residual, &segment.cache->layer(layer).delta));
+  }
+  return at::cat(outputs, 1);
 }
 
 hooks::Qkv Decoder::projected(const Layer& weights, std::int64_t layer, const at::Tensor& input,

@@ -18,6 +18,16 @@
 
 namespace gainlens::models {
 
+class KeyValueCache;
+struct PositionRange;
+struct RopeTables;
+
+/// New tokens of a sequence.
+struct Extension {
+  KeyValueCache* cache = nullptr;     ///< of the tokens before them; it holds these too afterwards
+  std::span<const std::int64_t> ids;  ///< at least one
+};
+
 /// Gives the weights of one layer when the forward pass reaches it. For models that are not held in memory.
 class LayerSource {
  public:
@@ -84,6 +94,16 @@ class Decoder : public hooks::HookedModel {
   /// @throws InvalidArgument, RunFailed  as forward()
   std::vector<hooks::Stream> forward_from(std::int64_t layer, const at::Tensor& hidden,
                                           std::span<const hooks::ForwardRequest> requests);
+  /// Continues sequences by further tokens, all sequences together. The plain pass over a whole sequence gives the same
+  /// stream, up to rounding: forward() is the oracle of this function. No site fires. To be called without gradients.
+  ///
+  /// With longrope the frequencies of all positions change where a sequence becomes longer than the original length of
+  /// the model. There the whole sequence is computed again.
+  /// @param extensions  each with a cache of its own, made for this decoder. A cache may be empty
+  /// @returns [sequence, width] the stream of the last token of each, after the final norm
+  /// @throws InvalidArgument, RunFailed  as forward(). Then the caches must be cleared before they are used again
+  /// @throws InternalError  the decoder follows a filter that it does not have
+  at::Tensor extend(std::span<const Extension> extensions, bool allow_extrapolation = false);
   at::Tensor unembed(const at::Tensor& normalized) override;
   /// The final norm of a stream of any layer, as forward() ends.
   at::Tensor final_normed(const at::Tensor& hidden) const;
@@ -128,10 +148,14 @@ class Decoder : public hooks::HookedModel {
   static Layer make_layer(LayerWeights weights, WeightUse use);
 
   void check_request(const hooks::ForwardRequest& request) const;
+  void check_positions(std::int64_t positions, bool allow_extrapolation) const;
   void check_pattern_memory(const hooks::ForwardRequest& request) const;
   std::int64_t last_layer(const hooks::ForwardOptions& options) const;
 
   Pass prepared(const hooks::ForwardRequest& request, hooks::AttentionOp& fused) const;
+  void place(Pass& pass, std::vector<PositionRange> ranges) const;
+  RopeTables rotations(const RopeConfig& rope, const std::vector<PositionRange>& ranges) const;
+  bool begins_anew(std::int64_t before, std::int64_t positions) const;
   at::Tensor first_stream(Pass& pass) const;
   std::vector<hooks::Stream> run_layers(std::vector<Pass> passes, std::int64_t first);
   hooks::Stream finish(const Pass& pass) const;
@@ -143,6 +167,8 @@ class Decoder : public hooks::HookedModel {
   at::Tensor block(const Layer& weights, std::int64_t layer, at::Tensor hidden, Pass& pass) const;
   at::Tensor attention(const Layer& weights, std::int64_t layer, const at::Tensor& input, const at::Tensor& residual,
                        Pass& pass) const;
+  at::Tensor linear_attention(const Layer& weights, std::int64_t layer, const at::Tensor& input,
+                              const at::Tensor& residual, const Pass& pass) const;
   kernels::AttentionOptions attention_options(std::int64_t layer, const Pass& pass) const;
   hooks::Qkv projected(const Layer& weights, std::int64_t layer, const at::Tensor& input, const Pass& pass) const;
   hooks::Qkv expanded(const Layer& weights, std::int64_t layer, const at::Tensor& input, const Pass& pass) const;

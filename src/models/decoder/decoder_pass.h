@@ -2,16 +2,26 @@
 
 #include "bft/filter_pass.h"
 #include "models/decoder/decoder.h"
+#include "models/decoder/key_value_cache.h"
 #include "models/decoder/rope.h"
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace gainlens::models {
+
+/// Positions [begin, begin + count) of a sequence: those of some consecutive rows of a pass.
+struct PositionRange {
+  std::int64_t begin = 0;
+  std::int64_t count = 0;
+
+  std::int64_t end() const { return begin + count; }
+};
 
 /// The state of one request during the pass.
 struct Decoder::Pass {
@@ -21,7 +31,9 @@ struct Decoder::Pass {
   std::vector<RopeTables> ropes;       // [0] of global layers, [1] of layers with a window
   at::Tensor key_bias, distance_bias;  // ALiBi: one of the two, or neither
   at::Tensor hidden;
-  bft::FilterState filter = {};  // its rows are the positions of all sequences
+  std::vector<PositionRange> ranges;             // of the positions of a sequence; several in a cached pass
+  std::span<const CachedSegment> segments = {};  // of a cached pass; else empty
+  bft::FilterState filter = {};                  // its rows are the positions of all sequences
 
   at::Tensor at(std::int64_t layer, std::string_view site, at::Tensor tensor) const {
     return hooks.at(hooks::block_site(layer, site), std::move(tensor));

@@ -14,24 +14,25 @@ namespace {
 
 static_assert(block_positions % kernels::delta_chunk_positions == 0);
 
-/// One pass over a batch of sequences: the states between one block of positions and the next.
+/// One pass over a batch of sequences, whose state goes from one block of positions to the next.
 class DeltaPass {
  public:
-  DeltaPass(const DecoderConfig& config, const LayerProjections& projections, const LayerWeights& rest)
-      : config_(config), projections_(projections), rest_(rest) {}
+  DeltaPass(const DecoderConfig& config, const LayerProjections& projections, const LayerWeights& rest,
+            DeltaState& state)
+      : config_(config), projections_(projections), rest_(rest), state_(state) {}
 
   /// What the heads give for the next positions, [batch, position, value_heads value_dim].
   at::Tensor next(const at::Tensor& input) {
     const DeltaLayers& of = config_.delta;
-    const at::Tensor query = heads(projections_.delta_query(input), 0, of.key_heads, query_past_);
-    const at::Tensor key = heads(projections_.delta_key(input), of.keys(), of.key_heads, key_past_);
-    const at::Tensor value = heads(projections_.delta_value(input), 2 * of.keys(), of.value_heads, value_past_);
+    const at::Tensor query = heads(projections_.delta_query(input), 0, of.key_heads, state_.query_past);
+    const at::Tensor key = heads(projections_.delta_key(input), of.keys(), of.key_heads, state_.key_past);
+    const at::Tensor value = heads(projections_.delta_value(input), 2 * of.keys(), of.value_heads, state_.value_past);
     const at::Tensor beta = widened(at::sigmoid(projections_.delta_beta(input)));
     const at::Tensor steps = at::softplus(widened(projections_.delta_decay(input)) + widened(rest_.delta_decay_bias));
     const at::Tensor result =
         kernels::gated_delta_rule_chunked({kernels::l2_normalised(query), kernels::l2_normalised(key), widened(value),
                                            -widened(rest_.delta_log_rate).exp() * steps, beta},
-                                          state_);
+                                          state_.state);
     const at::Tensor normed =
         norm(result.to(input.scalar_type()), Norm::rms, config_.norm_epsilon, rest_.delta_norm, 0);
     const at::Tensor gate = at::silu(widened(projections_.delta_gate(input))).view(normed.sizes());
@@ -49,15 +50,15 @@ class DeltaPass {
   const DecoderConfig& config_;
   const LayerProjections& projections_;
   const LayerWeights& rest_;
-  at::Tensor query_past_, key_past_, value_past_;  // the last positions before the convolution
-  at::Tensor state_;
+  DeltaState& state_;
 };
 
 }  // namespace
 
 at::Tensor delta_layer(const DecoderConfig& config, const LayerProjections& projections, const LayerWeights& rest,
-                       const at::Tensor& input, const at::Tensor& residual) {
-  DeltaPass pass(config, projections, rest);
+                       const at::Tensor& input, const at::Tensor& residual, DeltaState* state) {
+  DeltaState own;
+  DeltaPass pass(config, projections, rest, state != nullptr ? *state : own);
   at::Tensor output = at::empty(input.sizes(), input.options());
   for (std::int64_t begin = 0; begin < input.size(1); begin += block_positions) {
     const std::int64_t end = std::min(begin + block_positions, input.size(1));

@@ -8,6 +8,12 @@
 
 namespace gainlens::models {
 
+/// What a layer of the gated delta rule knows of the tokens before. Undefined tensors stand for no token.
+struct DeltaState {
+  at::Tensor query_past, key_past, value_past;  ///< [batch, kernel - 1, channel] the last positions, not convolved
+  at::Tensor state;                             ///< [batch, value_head, key_dim, value_dim]
+};
+
 /// Linear attention by the gated delta rule: what such a layer has in place of softmax attention.
 ///
 /// Queries, keys and values pass a short causal convolution and silu. Queries and keys get unit length. With the scores
@@ -20,8 +26,9 @@ namespace gainlens::models {
 /// @param rest      the weights of the layer that are no projections
 /// @param input     [batch, position, width]
 /// @param residual  [batch, position, width], added to the result; may be undefined
+/// @param state     of the tokens before; it is set to that after the last one. Null: there are none before
 /// @returns [batch, position, width]
 at::Tensor delta_layer(const DecoderConfig& config, const LayerProjections& projections, const LayerWeights& rest,
-                       const at::Tensor& input, const at::Tensor& residual);
+                       const at::Tensor& input, const at::Tensor& residual, DeltaState* state = nullptr);
 
 }  // namespace gainlens::models

@@ -9,10 +9,10 @@
 namespace gainlens::models {
 namespace {
 
-/// t - j of every query t and key j, [query, key].
-at::Tensor distances(std::int64_t positions, const at::Device& device) {
-  const at::Tensor position = at::arange(positions, at::TensorOptions().dtype(at::kLong).device(device));
-  return position.unsqueeze(1) - position.unsqueeze(0);
+/// t - j of every query t and key j, [query, key]. The queries are the last positions of the keys.
+at::Tensor distances(std::int64_t queries, std::int64_t keys, const at::Device& device) {
+  const at::Tensor position = at::arange(keys, at::TensorOptions().dtype(at::kLong).device(device));
+  return position.slice(0, keys - queries).unsqueeze(1) - position.unsqueeze(0);
 }
 
 /// True if query t may see key j, [query, key].
@@ -42,7 +42,7 @@ at::Tensor masked_scores(const hooks::Qkv& qkv, const kernels::AttentionOptions&
     const at::Tensor bias = options.key_bias.to(scores.scalar_type());
     scores = scores + (bias.dim() == 1 ? bias : bias.unsqueeze(1));  // [key] or [head, 1, key]
   }
-  const at::Tensor distance = distances(qkv.key.size(2), scores.device());
+  const at::Tensor distance = distances(qkv.query.size(2), qkv.key.size(2), scores.device());
   if (options.distance_bias.defined()) {
     const at::Tensor bias = options.distance_bias.to(scores.scalar_type());
     scores = scores + at::atleast_2d(bias).index({at::indexing::Slice(), distance.abs()});  // [head or 1, query, key]

@@ -10,9 +10,11 @@
 
 namespace gainlens::models {
 
-RopeTables rope_tables(const RopeFrequencies& frequencies, std::int64_t positions, const at::TensorOptions& like) {
+RopeTables rope_tables(const RopeFrequencies& frequencies, std::int64_t positions, const at::TensorOptions& like,
+                       std::int64_t first) {
   const at::Tensor inverse = at::tensor(frequencies.inverse, at::kDouble);
-  const at::Tensor angles = at::arange(positions, at::kDouble).unsqueeze(1) * inverse;  // [position, head_dim / 2]
+  const at::Tensor angles =
+      at::arange(first, first + positions, at::kDouble).unsqueeze(1) * inverse;  // [position, head_dim / 2]
   return {(angles.cos() * frequencies.attention_factor).to(like),
           (angles.sin() * frequencies.attention_factor).to(like)};
 }

@@ -14,7 +14,9 @@ struct RopeTables {
 };
 
 /// Angles, cosines and sines are computed in float64, then cast to the type of `like` on its device.
-RopeTables rope_tables(const RopeFrequencies& frequencies, std::int64_t positions, const at::TensorOptions& like);
+/// @param first  the position of the first row
+RopeTables rope_tables(const RopeFrequencies& frequencies, std::int64_t positions, const at::TensorOptions& like,
+                       std::int64_t first = 0);
 
 /// Rotates the pairs (i, i + r/2) of the first r dimensions of each head (the "rotate half" layout). r is twice the
 /// width of the tables.

@@ -1,0 +1,126 @@
+#include "cli/tiny_checkpoint.h"
+#include "core/json.h"
+#include "support/program.h"
+#include "support/refused_call.h"
+#include "support/shared_data.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace gainlens::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+using Words = std::vector<std::string>;
+
+const std::string demo = GAINLENS_SOURCE_DIR "/data/demo/gated";
+
+class Generate : public ::testing::Test {
+ protected:
+  std::string ids(const std::string& content = "[5, 7, 11, 13]") const {
+    return write_file(folder_.path() / "ids.json", content);
+  }
+  ProgramResult of_ids(const Words& more, const std::string& model = tiny_checkpoint) const {
+    Words words = {"generate", model, "--tokens", ids()};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_gainlens(words);
+  }
+  OrderedJson json_of(Words more) const {
+    more.emplace_back("--json");
+    const ProgramResult result = of_ids(more);
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 1);
+    return OrderedJson::parse(result.out);
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(Generate, TheLineForProgramsIsToTheLetter) {
+  const OrderedJson json = json_of({"--max-new", "6", "--greedy"});
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : json.items()) keys.push_back(key);
+  EXPECT_THAT(keys, ElementsAre("tokens", "logprobs"));
+  ASSERT_EQ(json.at("tokens").size(), 6u);
+  ASSERT_EQ(json.at("logprobs").size(), 6u);
+  for (const OrderedJson& logprob : json.at("logprobs")) EXPECT_LT(logprob.get<double>(), 0);
+  // The first token is what `look` calls the most likely one.
+  const ProgramResult look = run_gainlens({"look", tiny_checkpoint, "--tokens", ids(), "--json", "--next", "1"});
+  EXPECT_EQ(json.at("tokens").at(0), OrderedJson::parse(look.out).at("next").at(0).at("id"));
+  EXPECT_EQ(json_of({"--max-new", "6"}), json) << "greedy is the default";
+  EXPECT_EQ(json_of({"--max-new", "6", "--stream-weights"}), json);
+}
+
+TEST_F(Generate, DrawsFollowTheSeed) {
+  const Words drawn = {"--max-new", "20", "--temperature", "3", "--seed", "4", "--ignore-eos"};
+  const OrderedJson json = json_of(drawn);
+  EXPECT_EQ(json_of(drawn), json);
+  EXPECT_NE(json_of({"--max-new", "20", "--temperature", "3", "--seed", "5", "--ignore-eos"}), json);
+  EXPECT_EQ(json_of({"--max-new", "6", "--top-p", "1e-6"}), json_of({"--max-new", "6"}));
+}
+
+TEST_F(Generate, ATextEndsBehindTheTokenThatTheCheckpointNames) {
+  const std::string all = json_of({"--max-new", "8", "--ignore-eos"}).at("tokens").dump();
+  const std::filesystem::path made = copy_checkpoint(folder_.path());
+  write_file(made / "generation_config.json", "{\"eos_token_id\": " + OrderedJson::parse(all).at(3).dump() + "}");
+  const ProgramResult ended = of_ids({"--max-new", "8", "--json"}, made);
+  EXPECT_EQ(ended.exit_code, 0) << ended.error;
+  EXPECT_EQ(OrderedJson::parse(ended.out).at("tokens").size(), 4u);
+  EXPECT_THAT(ended.error, HasSubstr("(eos_token_id of generation_config.json) ends the text"));
+  const ProgramResult ignored = of_ids({"--max-new", "8", "--json", "--ignore-eos"}, made);
+  EXPECT_EQ(OrderedJson::parse(ignored.out).at("tokens").dump(), all);
+  EXPECT_THAT(ignored.error, HasSubstr("does not end the text (--ignore-eos)"));
+  write_file(made / "generation_config.json", R"({"eos_token_id": "</s>"})");
+  expect_refused(of_ids({"--max-new", "8"}, made), "must be an id, or a list of ids");
+}
+
+TEST_F(Generate, PromptsInTextGiveText) {
+  const Words prompt = {"generate", demo, "--prompt", "The first game of", "--max-new", "12"};
+  const ProgramResult found = run_gainlens(prompt);
+  EXPECT_EQ(found.exit_code, 0) << found.error;
+  EXPECT_EQ(found.out, " the Broncos and the Broncos.\n");  // docs/generate.md
+  EXPECT_THAT(found.error, AllOf(HasSubstr("token 2 (eos_token_id of config.json) ends the text"),
+                                 HasSubstr("the prompt of 5 tokens and the first new token in "),
+                                 HasSubstr(" tokens per second\n")));
+  Words quiet = prompt;
+  quiet.emplace_back("--quiet");
+  EXPECT_EQ(run_gainlens(quiet).error, "");
+  const std::string file = write_file(folder_.path() / "prompt.txt", "The first game of");
+  EXPECT_EQ(run_gainlens({"generate", demo, "--text", file, "--max-new", "12"}).out, found.out);
+  EXPECT_THAT(of_ids({"--max-new", "3"}).out, MatchesRegex("[0-9]+ [0-9]+ [0-9]+\n"));  // there is no tokenizer
+  EXPECT_THAT(of_ids({"--max-new", "1"}).error, AllOf(HasSubstr("no further token"), Not(HasSubstr("per second"))));
+}
+
+TEST_F(Generate, BadInputIsRefusedInOneLine) {
+  const auto refused = [&](const Words& more, const std::string& reason) { expect_refused(of_ids(more), reason); };
+  refused({}, "--max-new: is missing");
+  refused({"--max-new", "0"}, "--max-new: 0; must be at least 1");
+  refused({"--max-new", "-2"}, "--max-new: -2");
+  refused({"--max-new", "125"}, "the prompt has 4 tokens and --max-new asks for 125 more; the model was made for 128");
+  refused({"--max-new", "9223372036854775807"}, "or give --allow-extrapolation");
+  refused({"--max-new", "2", "--temperature", "0"}, "--temperature: 0; must be above 0");
+  refused({"--max-new", "2", "--top-p", "1.5"}, "--top-p: 1.5");
+  refused({"--max-new", "2", "--greedy", "--temperature", "1"}, "--greedy: takes the most likely token");
+  refused({"--max-new", "2", "--prompt", "x"}, "--prompt: there is a file too");
+  refused({"--max-new", "2", "--dtype", "int8"}, "--dtype");
+  expect_refused(run_gainlens({"generate", tiny_checkpoint, "--max-new", "2"}), "there is no prompt; give --prompt");
+  expect_refused(run_gainlens({"generate", demo, "--prompt", "", "--bos", "never", "--max-new", "2"}),
+                 "--prompt: is empty; give it a value");
+  for (const auto& [content, reason] : std::vector<std::pair<std::string, std::string>>{
+           {"[]", ""}, {"[64]", "64"}, {"[-1]", ""}, {"[1.5]", ""}, {"{}", ""}, {"[1", ""}}) {
+    expect_refused(run_gainlens({"generate", tiny_checkpoint, "--tokens", ids(content), "--max-new", "2"}), reason);
+  }
+  EXPECT_EQ(of_ids({"--max-new", "125", "--allow-extrapolation", "--ignore-eos"}).exit_code, 0);
+}
+
+}  // namespace
+}  // namespace gainlens::testing
