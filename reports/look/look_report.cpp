@@ -61,6 +61,11 @@ std::vector<Block> prompt_blocks(Looks looks) {
     }
     strip.heads = look.heads.size() / strip.layers.size();
     strip.top = static_cast<std::size_t>(look.top_count);
+    strip.query = static_cast<std::size_t>(looks.front().query);
+    if (look.query) {
+      strip.layer = static_cast<std::size_t>(std::ranges::find(strip.layers, look.query->layer) - strip.layers.begin());
+      strip.head = static_cast<std::size_t>(look.query->head);
+    }
     blocks.push_back(Html{token_strip(strip)});
   }
   std::string tokens = "<details><summary>The tokens</summary>\n<ol start=\"0\" class=\"tokens\">\n";
@@ -230,16 +235,21 @@ std::vector<Block> heads_blocks(Looks looks) {
   return blocks;
 }
 
-std::vector<CsvTable> look_tables(const ReadLook& read) {
+std::vector<CsvTable> prompt_tables(const ReadLook& read) {
   const PromptLook& look = *read.look;
   CsvTable tokens{"tokens", {"position", "id", "token"}, {}};
   for (std::size_t i = 0; i < look.tokens.size(); ++i)
     tokens.rows.push_back({static_cast<std::int64_t>(i), static_cast<std::int64_t>(look.tokens[i]),
                            look.token_texts.empty() ? std::string() : look.token_texts[i]});
+  return {tokens};
+}
+
+std::vector<CsvTable> answer_tables(const ReadLook& read) {
+  const PromptLook& look = *read.look;
   CsvTable next{"next", {"id", "token", "logit", "probability"}, {}};
   for (const NextToken& token : look.next)
     next.rows.push_back({static_cast<std::int64_t>(token.id), token.text, token.logit, token.probability});
-  std::vector<CsvTable> tables{tokens, next};
+  std::vector<CsvTable> tables{next};
   if (!look.lens.empty()) {
     CsvTable lens{"lens", {"layer", "rank", "id", "token", "logit", "probability"}, {}};
     for (const LensRow& row : look.lens) {
@@ -306,7 +316,8 @@ const Section<ReadLook>& prompt_section() {
       .files = [] { return std::vector<std::string>{"tokens"}; },
       .keys = {"tokens"},
       .blocks = prompt_blocks,
-      .add_json = [](const ReadLook& read, OrderedJson& summary) { summary["tokens"] = read.look->tokens; }};
+      .add_json = [](const ReadLook& read, OrderedJson& summary) { summary["tokens"] = read.look->tokens; },
+      .tables = prompt_tables};
   return section;
 }
 
@@ -322,7 +333,7 @@ const Section<ReadLook>& answer_section() {
       .keys = {"next"},
       .blocks = answer_blocks,
       .add_json = [](const ReadLook& read, OrderedJson& summary) { summary["next"] = next_json(read.look->next); },
-      .tables = look_tables};
+      .tables = answer_tables};
   return section;
 }
 

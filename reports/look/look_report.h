@@ -21,8 +21,8 @@ struct ReadLook {
 /// Most numbers of the page's strip of tokens: of a longer prompt it is left out, and the page says so.
 inline constexpr std::size_t most_strip_numbers = 400'000;
 
-/// Writes the page of a prompt into `out`: see write_files(). Besides the page there are heads.csv (every head at the
-/// query), keys.csv, next.csv, and what was asked for: query.csv, lens.csv, parts.csv, segments.csv.
+/// Writes the page of a prompt into `out`: see write_files(). Besides the page there are tokens.csv, next.csv,
+/// heads.csv (every head at the query), keys.csv, and what was asked for: query.csv, lens.csv, parts.csv, segments.csv.
 /// @throws InvalidArgument, RunFailed  see write_files()
 WrittenReport write_look_report(const ReadLook& read, const std::filesystem::path& out);
 

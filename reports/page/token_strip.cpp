@@ -13,9 +13,14 @@ std::string token_strip(const TokenStrip& strip) {
   for (const double key : strip.keys)
     ASSERT(key >= -1 && key < static_cast<double>(strip.tokens.size()), "key {} of {} tokens", key,
            strip.tokens.size());
+  const std::size_t query = strip.query.value_or(strip.tokens.size() - 1);
+  ASSERT(strip.layer < strip.layers.size() && strip.head < strip.heads && query < strip.tokens.size(),
+         "the strip begins with head {} of layer place {} at query {}, which it does not have", strip.head, strip.layer,
+         query);
   EmbeddedData data;
   data.words = {{"tokens", strip.tokens}, {"layers", strip.layers},       {"heads", strip.heads},
-                {"top", strip.top},       {"keys", data.add(strip.keys)}, {"weights", data.add(strip.weights)}};
+                {"top", strip.top},       {"keys", data.add(strip.keys)}, {"weights", data.add(strip.weights)},
+                {"layer", strip.layer},   {"head", strip.head},           {"query", query}};
   return embedded_part("tokens", data);
 }
 

@@ -16,7 +16,9 @@ class StrictBuilder : public nlohmann::detail::json_sax_dom_parser<Json> {
   using Base = nlohmann::detail::json_sax_dom_parser<Json>;
 
  public:
-  StrictBuilder(Json& result, std::string_view where) : Base(result, /*allow_exceptions=*/false), where_(where) {}
+  /// @param one_line  the text has no line break
+  StrictBuilder(Json& result, std::string_view where, bool one_line)
+      : Base(result, /*allow_exceptions=*/false), where_(where), one_line_(one_line) {}
 
   bool start_object(std::size_t elements) {
     enter();
@@ -47,6 +49,10 @@ class StrictBuilder : public nlohmann::detail::json_sax_dom_parser<Json> {
     // off.
     std::string reason = error.what();
     if (const auto end = reason.find("] "); end != std::string::npos) reason.erase(0, end + 2);
+    // The only line may be one of a file, whose number stands in `where_`.
+    constexpr std::string_view place = "parse error at line ";
+    if (const auto end = reason.find(": "); one_line_ && reason.starts_with(place) && end != std::string::npos)
+      reason.erase(0, end + 2);
     throw_invalid("{}: not valid JSON at byte {}: {} (last read '{}')", where_, position, printable(reason, 300),
                   printable(token, 40));
   }
@@ -55,6 +61,7 @@ class StrictBuilder : public nlohmann::detail::json_sax_dom_parser<Json> {
   void enter() { CHECK(++depth_ <= max_depth, "{}: JSON nested deeper than {} levels", where_, max_depth); }
 
   std::string_view where_;
+  bool one_line_;
   int depth_ = 0;
   std::vector<std::set<std::string>> keys_;
 };
@@ -66,7 +73,7 @@ Json parse_json(std::string_view text, std::string_view where) {
   const auto nul = text.find('\0');
   CHECK(nul == std::string_view::npos, "{}: not valid JSON at byte {}: a NUL byte; remove it", where, nul + 1);
   Json document;
-  StrictBuilder builder(document, where);
+  StrictBuilder builder(document, where, text.find('\n') == std::string_view::npos);
   Json::sax_parse(text.begin(), text.end(), &builder);
   return document;
 }

@@ -2,6 +2,7 @@
 
 #include "core/check.h"
 #include "core/counted.h"
+#include "core/utf8.h"
 
 #include <fmt/ranges.h>
 
@@ -59,6 +60,8 @@ TokenId token_of_text(std::string_view text, const Tokenizer* tokenizer, std::in
 
 TokenId token_of(std::string_view text, const Tokenizer* tokenizer, std::int64_t vocabulary, std::string_view option) {
   CHECK(!text.empty(), "{}: is empty; give a text that is one token, or an id", option);
+  const auto invalid = first_invalid_utf8(text);
+  CHECK(!invalid, "{}: '{}' is not UTF-8 at byte {}", option, printable(text, 60), invalid.value_or(0));
   if (text.starts_with("text:")) return token_of_text(text.substr(5), tokenizer, vocabulary, option);
   if (text.starts_with("id:")) {
     const auto id = digits(text.substr(3));

@@ -193,7 +193,7 @@ TEST_F(Look, ABatchRunsAllOrNothing) {
     words.insert(words.end(), more.begin(), more.end());
     refused(words, reason);
   };
-  broken("{", "broken.jsonl: line 2");
+  broken("{", "broken.jsonl: line 2: not valid JSON at byte 2: syntax error");
   broken("", "broken.jsonl: line 2: is blank");
   broken("[]", "broken.jsonl: line 2: must be {\"prompt\": \"..\"}");
   broken(R"({"prompt": 1})", "line 2: must be");

@@ -74,6 +74,11 @@ TEST(ParseJson, SyntaxErrorsNameTheByte) {
   refused("// remark\n{}", "not valid JSON");
 }
 
+TEST(ParseJson, OnlyTextsOfSeveralLinesNameTheLine) {
+  refused(R"({"a" 1})", "x.json: not valid JSON at byte 6: syntax error while parsing");
+  refused("{\n\"a\" 1}", "x.json: not valid JSON at byte 7: parse error at line 2, column 5: syntax error");
+}
+
 TEST(ParseJson, TrailingTextAndInvalidUtf8AreRefused) {
   refused("{} {}", "not valid JSON at byte 4");
   refused(std::string("{}\0", 3), "not valid JSON at byte 3: a NUL byte");

@@ -43,6 +43,7 @@ TEST_F(AnswerTokens, WrongOnesAreRefused) {
   EXPECT_THAT(refusal("the man"), HasSubstr("--answer: 'the man' is 2 tokens ("));
   EXPECT_THAT(refusal(" the"), HasSubstr("; 'the' is one token, "));
   EXPECT_THAT(refusal(""), HasSubstr("is empty"));
+  EXPECT_EQ(refusal("a\xff"), "--answer: 'a\\xff' is not UTF-8 at byte 1");
   EXPECT_THAT(refusal("id:x"), HasSubstr("after id: must stand a token id"));
   EXPECT_THAT(refusal("id:99999999"), HasSubstr("lies outside the model's vocabulary"));
   EXPECT_THAT(refusal_of([&] { token_of("the", nullptr, 20, "--foil"); }),

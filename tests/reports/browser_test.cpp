@@ -421,5 +421,24 @@ TEST(Browser, AQueryColoursItsTokensAndTheirTextsAreTexts) {
   EXPECT_EQ(results.at("other"), fmt::format("Layer 7, head 0: query 3 “\uFFFD\uFFFD” puts 0.625 on 1 “{}”.", seen));
 }
 
+TEST(Browser, TokensBeginWithTheChosenHeadAndQuery) {
+  TokenStrip strip{{"a", "b"}, {4, 7}, 2, 1, {0, 0, 0, 1, 0, 0, 0, 1}, {1, 1, 1, 1, 1, 0.25, 1, 0.75}};
+  strip.layer = 1;
+  strip.query = 1;
+  const auto begins = [&] {
+    return in_browser(page_head("t") + token_strip(strip) + page_end(), R"js(
+      results.line = document.querySelector('[role=status]').textContent;
+      results.chosen = [...document.querySelectorAll('select')].map((select) => select.selectedOptions[0].textContent);
+    )js");
+  };
+  Json results = begins();
+  expect_quiet(results);
+  EXPECT_EQ(results.at("line"), "Layer 7, head 0: query 1 “b” puts 0.25 on 0 “a”.");
+  strip.head = 1;
+  results = begins();
+  EXPECT_EQ(results.at("line"), "Layer 7, head 1: query 1 “b” puts 0.75 on 1 “b”.");
+  EXPECT_EQ(results.at("chosen"), (Json{"7", "1"}));
+}
+
 }  // namespace
 }  // namespace gainlens::reports

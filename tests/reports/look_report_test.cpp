@@ -73,6 +73,7 @@ TEST(LookReport, IsAPageWithTables) {
   EXPECT_THAT(page, Not(HasSubstr("</td><b>")));
   EXPECT_THAT(page, Not(HasSubstr("<i>model")));
   EXPECT_THAT(page, HasSubstr("data-part=\"tokens\""));
+  EXPECT_THAT(read_text_file(folder.path() / "page/tables/tokens.csv"), ::testing::StartsWith("position,id,token\n0,"));
   EXPECT_EQ(read_text_file(folder.path() / "page/tables/parts.csv"), "part,adds\nembedding,1\nblocks.3.mlp,0.25\n");
   EXPECT_EQ(read_text_file(folder.path() / "page/tables/keys.csv"), "position,mean_weight,heads\n0,0.75,2\n1,0.25,0\n");
 }

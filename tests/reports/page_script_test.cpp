@@ -63,6 +63,12 @@ TEST(EmbeddedData, HoldsNoMarkupAndTakesAnyBytes) {
 TEST(TokenStrip, RefusesWhatDoesNotFit) {
   TokenStrip strip{{"a", "b"}, {0}, 1, 1, {0, 0}, {1, 1}};
   EXPECT_THAT(token_strip(strip), HasSubstr("data-part=\"tokens\""));
+  strip.head = 1;
+  EXPECT_THROW(token_strip(strip), InternalError);
+  strip.head = 0;
+  strip.query = 2;
+  EXPECT_THROW(token_strip(strip), InternalError);
+  strip.query.reset();
   strip.keys = {0, 2};
   EXPECT_THROW(token_strip(strip), InternalError);
   strip.keys = {0};

@@ -27,9 +27,10 @@ const visible = (text) => text.replace(/\n/g, '↵').replace(/\t/g, '⇥')
     (sign) => '\\u' + sign.charCodeAt(0).toString(16).padStart(4, '0'));
 
 /** A choice of texts; `change` gets the number of the chosen one. */
-const chooser = (label, options, change) => {
+const chooser = (label, options, change, first = 0) => {
   const select = make('select', {change: () => change(+select.value)},
     ...options.map((text, value) => make('option', {value}, text)));
+  select.value = first;
   return {node: make('label', {}, label, ' ', select), select};
 };
 

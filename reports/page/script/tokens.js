@@ -1,15 +1,14 @@
 // Tokens in a row, coloured by the weights that a head gives to them from one query: see page/token_strip.h.
 
-const tokens = (place, {tokens, layers, heads, top, keys, weights}, numbers) => {
-  let [layer, head, query] = [0, 0, tokens.length - 1];
+const tokens = (place, {tokens, layers, heads, top, keys, weights, layer, head, query}, numbers) => {
   const quoted = (at) => `${at} “${visible(tokens[at])}”`;
   const look = (to) => {
     buttons[query].tabIndex = -1;
     query = to;
     buttons[query].tabIndex = 0;
     const found = new Map();
-    const first = ((layer * heads + head) * tokens.length + query) * top;
-    for (let i = first; i < first + top; ++i) {
+    const from = ((layer * heads + head) * tokens.length + query) * top;
+    for (let i = from; i < from + top; ++i) {
       if (numbers[keys + i] >= 0) found.set(numbers[keys + i], numbers[weights + i]);
     }
     buttons.forEach((button, at) => {
@@ -25,8 +24,8 @@ const tokens = (place, {tokens, layers, heads, top, keys, weights}, numbers) => 
   const line = status();
   place.append(
     box('choosers',
-      chooser('Layer', layers, (to) => look(query, layer = to)).node,
-      chooser('Head', [...Array(heads).keys()], (to) => look(query, head = to)).node),
+      chooser('Layer', layers, (to) => look(query, layer = to), layer).node,
+      chooser('Head', [...Array(heads).keys()], (to) => look(query, head = to), head).node),
     make('div', {class: 'tokens', role: 'group', 'aria-label': 'Tokens; arrow keys move the query',
       keydown: (event) => {
         const to = {ArrowLeft: query - 1, ArrowRight: query + 1, Home: 0, End: tokens.length - 1}[event.key];
