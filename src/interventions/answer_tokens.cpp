@@ -45,6 +45,7 @@ TokenId token_of_text(std::string_view text, const Tokenizer* tokenizer, std::in
         printable(text, 60));
   const std::vector<TokenId> ids = tokenizer->encode(text);
   std::vector<std::string> shown;
+  shown.reserve(ids.size());
   for (const TokenId id : ids) shown.push_back(shown_token(id, tokenizer));
   constexpr std::size_t most = 12;
   if (shown.size() > most) {
