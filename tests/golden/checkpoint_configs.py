@@ -551,7 +551,7 @@ GRANITEMOE_SWA = (
 AFMOE = BASE | {
     "model_type": "afmoe",
     "architectures": ["AfmoeForCausalLM"],
-    "num_hidden_layers": 4,
+    "num_hidden_layers": 5,
     "num_dense_layers": 1,
     "num_experts": 8,
     "num_experts_per_tok": 3,
@@ -560,7 +560,6 @@ AFMOE = BASE | {
     "route_scale": 1.5,
     "mup_enabled": True,
     "sliding_window": 13,
-    "global_attn_every_n_layers": 2,
 }
 
 CONFIGS = {

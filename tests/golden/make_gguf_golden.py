@@ -58,6 +58,7 @@ COMMAND = "python tests/golden/make_gguf_golden.py --models tests/golden/models 
 # stacking by groups, and fails on the numbers of gpt-oss's rope scaling. It does not know the gated delta rule and
 # latent attention.
 NOT_OPENED = (
+    "afmoe",
     "deepseek-v2", "deepseek-v2-groups", "deepseek-v3", "deepseek-v3-direct",
     "qwen3-next-all-experts", "qwen3-5", "qwen3-5-moe", "starcoder2", "cohere2", "ernie4-5", "exaone4", "gemma",
     "glm4", "granite", "hunyuan-v1-dense", "mixtral", "olmo3", "phi", "qwen2-moe", "seed-oss", "smollm3", "gpt-neox",
@@ -126,6 +127,7 @@ GOLDENS = (
     "deepseek-v2-groups",
     "deepseek-v3",
     "deepseek-v3-direct",
+    "afmoe",
 )
 
 
@@ -188,6 +190,8 @@ def one_tensor(golden, name, tensor, config):
         return split_latent(name, tensor, config)
     if name.endswith("e_score_correction_bias"):
         return {name.replace("_bias", ".bias"): tensor}
+    if name.endswith("expert_bias"):
+        return {f"{name}.bias": tensor}
     if config.model_type in ("llama", "mixtral", "granite", "smollm3") and re.search(r"(q|k)_proj\.", name):
         tensor = interleave_halves(tensor, heads if "q_proj" in name else kv_heads(config))
     if config.model_type in ("gpt_neox", "bloom", "falcon") and "query_key_value" in name:
@@ -417,7 +421,13 @@ def add_parameters(writer, config, name):
         writer.add_full_attention_interval(config.layer_types.index("full_attention") + 1)
     if config.model_type in ("qwen3_5_text", "qwen3_5_moe_text"):
         writer.add_rope_dimension_sections([2, 1, 1, 0])
-    sparse = ("mixtral", "qwen2_moe", "qwen3_moe", "gpt_oss", "qwen3_next", "qwen3_5_moe_text", *LATENT)
+    if config.model_type == "afmoe":
+        writer.add_leading_dense_block_count(config.num_dense_layers)
+        writer.add_expert_shared_count(config.num_shared_experts)
+        writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+        writer.add_expert_weights_norm(True)
+        writer.add_expert_weights_scale(config.route_scale)
+    sparse = ("afmoe", "mixtral", "qwen2_moe", "qwen3_moe", "gpt_oss", "qwen3_next", "qwen3_5_moe_text", *LATENT)
     if config.model_type in sparse:
         writer.add_expert_count(first_of(config, "num_local_experts", "num_experts"))
         writer.add_expert_used_count(config.num_experts_per_tok)

@@ -155,6 +155,7 @@ TEST(Families, AfmoeKeysOfEarlierCode) {
   EXPECT_EQ(plain.gate, Gate::elementwise);
   EXPECT_THAT(plain.window, ElementsAre(1024, 1024, 1024, 0));
   EXPECT_THAT(plain.unrotated, ElementsAre(false, false, false, true));
+  EXPECT_THAT(of({{"global_attn_every_n_layers", 2}}).window, ElementsAre(1024, 0, 1024, 0));
   EXPECT_THAT(plain.experts.layers, ElementsAre(false, true, true, true));
   EXPECT_EQ(plain.embedding_scale, 1);
   EXPECT_EQ(of({{"mup_enabled", true}}).embedding_scale, 2);

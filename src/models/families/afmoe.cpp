@@ -1,3 +1,4 @@
+#include "core/check.h"
 #include "models/families/common_keys.h"
 #include "models/families/expert_keys.h"
 #include "models/families/family.h"
@@ -55,6 +56,24 @@ TensorNames names() {
   return names;
 }
 
+TensorNames file_names() {
+  TensorNames names = gguf_names();
+  names.gate_score = "attn_gate";
+  names.router_correction = "exp_probs_b.bias";
+  return names;
+}
+
+/// Other programs compute files of the family with these values, which the metadata do not hold.
+void complete(GgufConfig& gguf) {
+  const Json function = gguf.value("expert_gating_func").value_or(2);
+  CHECK(function == 2, "{}: {} is {}; must be 2 (sigmoid) in this family", gguf.metadata().where(),
+        gguf.full("expert_gating_func"), function.dump());
+  gguf.config["route_norm"] = gguf.value("expert_weights_norm").value_or(false);
+  gguf.fill("mup_enabled", true, "not in the file; the value of this family");
+  gguf.fill("global_attn_every_n_layers", 4,
+            "not in the file; in all models of the family each fourth layer is global");
+}
+
 std::vector<std::string_view> training_keys() {
   std::vector<std::string_view> keys = router_training_keys();
   for (const char* key : {"load_balance_coeff", "use_grouped_mm"}) keys.emplace_back(key);
@@ -70,7 +89,19 @@ Family afmoe() {
           .classes = {"Afmoe"},
           .parse = parse,
           .tensors = names(),
-          .inert_keys = training_keys()};
+          .inert_keys = training_keys(),
+          .gguf = {.architecture = "afmoe",
+                   .tensors = file_names(),
+                   .keys = {{"leading_dense_block_count", "num_dense_layers"},
+                            {"expert_count", "num_experts"},
+                            {"expert_used_count", "num_experts_per_tok"},
+                            {"expert_shared_count", "num_shared_experts"},
+                            {"expert_feed_forward_length", "moe_intermediate_size"},
+                            {"expert_weights_scale", "route_scale"},
+                            {"expert_group_count", "n_group"},
+                            {"expert_group_used_count", "topk_group"},
+                            {"attention.sliding_window", "sliding_window"}},
+                   .complete = complete}};
 }
 
 }  // namespace gainlens::models
