@@ -1,0 +1,33 @@
+#pragma once
+
+#include "data/questions.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace gainlens::data {
+
+struct SplitSizes {
+  std::int64_t training = 0, validation = 0;
+  std::int64_t test = 0;  ///< 0: all that is left
+};
+
+/// Questions to learn from, to choose the best checkpoint by, and to be tested on.
+struct QuestionSplit {
+  std::vector<Question> training, validation, test;
+  /// The first rows of `test` that are `validation` too: the paper selects on a part of its test set.
+  std::int64_t selection_rows = 0;
+  std::int64_t repeated = 0;  ///< questions left out because one with the same text is in an earlier part
+};
+
+/// Splits one file. No group, and no question by its text, is in two parts. The groups are drawn by the seed.
+/// @throws InvalidArgument  a size below 1 (of test: below 0), fewer questions than asked for in a part
+QuestionSplit split_questions(std::vector<Question> all, const SplitSizes& sizes, std::uint64_t seed);
+
+/// The paper's way: training rows are drawn from one file; the other one is the test set, and its first rows choose the
+/// best checkpoint.
+/// @throws InvalidArgument  as above
+QuestionSplit split_questions(std::vector<Question> training, std::vector<Question> test, const SplitSizes& sizes,
+                              std::uint64_t seed);
+
+}  // namespace gainlens::data
