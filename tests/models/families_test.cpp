@@ -95,10 +95,12 @@ TEST(Families, KnownOnesThatAreLeftOutSayWhy) {
   EXPECT_EQ(message_of([] { family_named("lfm3", "here"); }),
             "here: model_type 'lfm3' is not supported: its layers of short convolutions are not computed");
   for (const char* name : {"mimo_v2_flash", "step3p5", "step3p7"}) {
-    EXPECT_EQ(message_of([&] { family_named(name, "here"); }),
-              fmt::format("here: model_type '{}' is not supported: its layers have different numbers of heads, and one "
-                          "number is computed",
-                          name));
+    EXPECT_EQ(
+        message_of([&] { family_named(name, "here"); }),
+        fmt::format(
+            "here: model_type '{}' is not supported: its layers have different numbers of heads or KV heads, and one "
+            "number is computed",
+            name));
   }
 }
 

@@ -108,7 +108,8 @@ TensorNames tensor_names(const Family& family, const DecoderConfig& config) {
 
 namespace {
 
-constexpr std::string_view heads_by_layer = "its layers have different numbers of heads, and one number is computed";
+constexpr std::string_view heads_by_layer =
+    "its layers have different numbers of heads or KV heads, and one number is computed";
 constexpr std::string_view convolutions = "its layers of short convolutions are not computed";
 
 /// Families that are not in the table because they need what no decoder computes.
