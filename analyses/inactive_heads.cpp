@@ -44,8 +44,13 @@ std::vector<double> value_norm(const runfile::RunReader& reader, bool first) {
   return values;
 }
 
-/// Missing where all heads of a layer have the score 0: no head can be compared with their mean.
+/// Missing where it orders nothing: all heads of a layer have the score 0, or those of each layer the same one.
 Maybe<std::vector<double>> over_layer_mean(std::vector<double> values, std::size_t heads) {
+  bool differ = false;
+  for (std::size_t head = 0; head < values.size(); ++head)
+    differ = differ || values[head] != values[head / heads * heads];
+  if (!differ)
+    return Maybe<std::vector<double>>::none("all heads of a layer have the same score, as those of one KV head have");
   for (std::size_t begin = 0; begin < values.size(); begin += heads) {
     const std::span<double> layer(values.data() + begin, heads);
     const double centre = mean(layer);

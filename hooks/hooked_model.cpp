@@ -42,12 +42,13 @@ void check_logits_hooks(const ForwardRequest& request, std::int64_t vocabulary, 
 
 at::Tensor HookedModel::target_losses(const at::Tensor& normalized, const at::Tensor& targets) {
   at::Tensor losses = at::empty({normalized.size(0)}, at::kDouble);
+  const at::Tensor own = targets.to(normalized.device());
   std::int64_t block = 1;  // the first logits show the size of the vocabulary
   for (std::int64_t begin = 0; begin < normalized.size(0);) {
     const std::int64_t end = std::min(begin + block, normalized.size(0));
     at::Tensor logits = unembed(normalized.slice(0, begin, end));  // [row, vocabulary]
     if (logits.scalar_type() != at::kDouble) logits = logits.to(at::kFloat);
-    const at::Tensor target = logits.gather(-1, targets.slice(0, begin, end).unsqueeze(1));
+    const at::Tensor target = logits.gather(-1, own.slice(0, begin, end).unsqueeze(1));
     losses.slice(0, begin, end).copy_((logits.logsumexp(-1, true) - target).squeeze(1));
     begin = end;
     block = std::max<std::int64_t>(1, logits_per_block / logits.size(-1));

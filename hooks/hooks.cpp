@@ -43,16 +43,22 @@ void Hooks::replace(Glob glob, Intervention intervention) {
 }
 
 at::Tensor Hooks::at(const Site& site, at::Tensor tensor) const {
+  // What is attached to a site sees it on the CPU, wherever the model computes. The model goes on with its own tensor
+  // if nothing replaces it.
+  at::Tensor seen;
+  const auto on_cpu = [&]() -> const at::Tensor& { return seen.defined() ? seen : seen = tensor.cpu(); };
+  bool replaced = false;
   for (const auto& [glob, intervention] : interventions_) {
     if (!glob.matches(site)) continue;
-    at::Tensor replacement = intervention(site, tensor);
-    check_replacement(site, tensor, replacement);
-    tensor = std::move(replacement);
+    at::Tensor replacement = intervention(site, on_cpu());
+    check_replacement(site, seen, replacement);
+    seen = std::move(replacement);
+    replaced = true;
   }
   for (const auto& [glob, observer] : observers_) {
-    if (glob.matches(site)) observer(site, tensor);
+    if (glob.matches(site)) observer(site, on_cpu());
   }
-  return tensor;
+  return replaced ? seen.to(tensor.device()) : tensor;
 }
 
 bool Hooks::wants(const Site& site) const {

@@ -10,9 +10,9 @@
 
 namespace gainlens::hooks {
 
-/// Sees the tensor at a site; must not write to it.
+/// Sees the tensor at a site, on the CPU; must not write to it.
 using Observer = std::function<void(const Site&, const at::Tensor&)>;
-/// Returns the tensor that the model continues with. It must have the same shape, dtype and device; otherwise
+/// Returns the tensor that the model continues with, on the CPU too. It must have the same shape and dtype; otherwise
 /// InvalidArgument names the site.
 using Intervention = std::function<at::Tensor(const Site&, const at::Tensor&)>;
 

@@ -42,7 +42,7 @@ void parse_and_run(int argc, const char* const* argv) {
     print_help(app, help);
     return;
   }
-  check_global_options(global);
+  check_global_options(app, global);
   start_threads(global.threads);
   ASSERT(action, "a subcommand was parsed but set no action");
   action();

@@ -4,6 +4,7 @@
 #include "core/atomic_file.h"
 #include "core/check.h"
 #include "core/console.h"
+#include "core/device_name.h"
 #include "core/terminal_text.h"
 #include "core/thread_count.h"
 
@@ -40,7 +41,7 @@ constexpr std::string_view overview =
 
 constexpr std::array all_subcommands = {
     Subcommand{"sweep",
-               "Run a frozen model over text at growing context lengths and store the statistics of every head"},
+               "Run a frozen model over text at growing context lengths and store the statistics of every head", true},
     Subcommand{"report", "Write the figures and tables of a run as a page like the results section of a paper"},
     Subcommand{"sinks",
                "Which keys take most attention, wherever they are? List the sinks of every head with their tokens"},
@@ -52,17 +53,19 @@ constexpr std::array all_subcommands = {
     Subcommand{"check", "Look for what is wrong with a run or a training, and say what to do (exit status 1 if so)"},
     Subcommand{
         "capture",
-        "Run a model over a text, or its first tokens, and write the activations at hook sites to a safetensors file"},
+        "Run a model over a text, or its first tokens, and write the activations at hook sites to a safetensors file",
+        true},
     Subcommand{"look",
-               "Look at one prompt: next tokens, and for every head what it attends to and on how much evidence"},
+               "Look at one prompt: next tokens, and for every head what it attends to and on how much evidence", true},
     Subcommand{"generate", "Continue a prompt: greedily or at random, from a cache of keys and values"},
-    Subcommand{
-        "intervene",
-        "What does a head mean for the model? Change heads, gates or layers, and measure the change of the loss"},
+    Subcommand{"intervene",
+               "What does a head mean for the model? Change heads, gates or layers, and measure the change of the loss",
+               true},
     Subcommand{"gate-arms",
-               "Could the gain stand in the place of a gate? Put it there, with controls, as the context grows"},
+               "Could the gain stand in the place of a gate? Put it there, with controls, as the context grows", true},
     Subcommand{"inactive-heads",
-               "Which heads does nothing need? Set those to zero that a score calls inactive, and compare the scores"},
+               "Which heads does nothing need? Set those to zero that a score calls inactive, and compare the scores",
+               true},
     Subcommand{"inspect",
                "Show what a checkpoint, a run or a data set holds, and whether it can be used (exit status 2 if not)"},
     Subcommand{"hooks", "List the hook sites of a model and the shapes of their tensors"},
@@ -128,7 +131,9 @@ void describe_application(CLI::App& app, GlobalOptions& global, const std::funct
   app.add_option("--threads", global.threads,
                  "Number of threads, at most 4 for each core of the machine, or 64 if that is more; 0: all cores")
       ->capture_default_str();
-  app.add_option("--device", global.device, "Device to compute on; this build supports only cpu")
+  app.add_option(
+         "--device", global.device,
+         "Device to compute on: cpu, or cuda:N for a GPU (sweep, capture, look, intervene, gate-arms, inactive-heads)")
       ->capture_default_str();
   app.add_option("--seed", global.seed,
                  "Seed of all random numbers: the permutations of report and sink-vs-k, the weights and data order of "
@@ -146,12 +151,14 @@ void check_working_folder() {
         "the working folder was deleted; change to one that exists (cd) and run the command again");
 }
 
-void check_global_options(const GlobalOptions& global) {
+void check_global_options(const CLI::App& app, const GlobalOptions& global) {
   check_threads(global.threads);
-  if (global.device.starts_with("cuda"))
-    throw NotCompiled(
-        fmt::format("--device: '{}'; this build computes on the CPU only; use --device cpu", global.device));
-  CHECK(global.device == "cpu", "--device: '{}'; must be cpu or cuda:N", printable(global.device, 40));
+  CHECK(device_number(global.device), "--device: '{}'; must be cpu or cuda:N", printable(global.device, 40));
+  if (global.device == "cpu") return;
+  for (const CLI::App* command : app.get_subcommands()) {
+    CHECK(subcommand_named(command->get_name()).on_gpu, "--device: '{}'; {} computes on the CPU; use --device cpu",
+          global.device, command->get_name());
+  }
 }
 
 std::string first_line(std::string_view text) {

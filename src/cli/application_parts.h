@@ -19,6 +19,7 @@ using Action = std::function<void()>;
 struct Subcommand {
   std::string_view name;
   std::string_view description;
+  bool on_gpu = false;  ///< whether it takes another --device than the CPU
 };
 
 /// The subcommands of gainlens, in the order of its help.
@@ -42,8 +43,9 @@ void describe_application(CLI::App& app, GlobalOptions& global, const std::funct
 ///     libtorch, ends the process
 void check_working_folder();
 
-/// @throws InvalidArgument  --threads or --device is wrong
-void check_global_options(const GlobalOptions& global);
+/// @param app  has parsed the command line
+/// @throws InvalidArgument  --threads or --device is wrong, or the subcommand computes on the CPU alone
+void check_global_options(const CLI::App& app, const GlobalOptions& global);
 
 std::string first_line(std::string_view text);
 

@@ -13,6 +13,7 @@
 #include "formats/hub_cache.h"
 #include "formats/tensor_file.h"
 #include "hooks/hooks.h"
+#include "kernels/compute_device.h"
 #include "models/checkpoint/torch_dtype.h"
 #include "sweep/one_sequence.h"
 
@@ -163,13 +164,13 @@ struct Captured {
   Metadata metadata;
 };
 
-Captured captured(const CaptureArguments& arguments, bool quiet) {
+Captured captured(const CaptureArguments& arguments, const GlobalOptions& global) {
   const auto globs = parse_globs(arguments.globs);
   OpenedModel opened = open_model(arguments.model, arguments.ignored_config_keys);
   Metadata metadata{{"family", opened.family()}};
-  const hooks::Tokens tokens = tokens_to_run(arguments, opened, quiet, metadata);
+  const hooks::Tokens tokens = tokens_to_run(arguments, opened, global.quiet, metadata);
   const at::ScalarType dtype = models::parse_dtype(arguments.dtype, "--dtype");
-  const auto model = opened.load(dtype);
+  const auto model = opened.load(dtype, kernels::compute_device(global.device));
 
   std::map<std::string, at::Tensor> tensors;
   hooks::Hooks hooks;
@@ -210,7 +211,7 @@ std::uint64_t write(const std::filesystem::path& path, const Captured& captured)
 
 void capture(const CaptureArguments& arguments, const GlobalOptions& global) {
   check_is_new_file("--out", arguments.out);
-  const Captured all = captured(arguments, global.quiet);
+  const Captured all = captured(arguments, global);
   const std::uint64_t bytes = write(arguments.out, all);
   const auto& tensors = all.tensors;
   if (global.json) {

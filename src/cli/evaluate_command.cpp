@@ -63,7 +63,7 @@ void run(const EvaluateLanguageModelArguments& arguments, const GlobalOptions& g
   const models::DecoderConfig config = opened.decoder->config;
   CHECK(!length || *length <= config.max_positions, "--length: {} exceeds the model's {} positions; give a smaller one",
         *length, config.max_positions);
-  const auto model = opened.load(dtype);
+  const auto model = opened.load(dtype, at::kCPU);
   const auto source =
       sweep::read_tokens(arguments.text.source(), opened.decoder->path, config.vocabulary, config.bos_token);
   if (source.one_line && !global.quiet) sweep::tell_of_line_end(source);

@@ -14,6 +14,7 @@
 #include "core/quantity.h"
 #include "formats/hub_cache.h"
 #include "interventions/run_gate_arms.h"
+#include "kernels/compute_device.h"
 #include "models/checkpoint/torch_dtype.h"
 #include "recommend/recommender_files.h"
 #include "reports/gate_arms/gate_arms_report.h"
@@ -61,6 +62,7 @@ interventions::GateArmsOptions options_of(const GateArmsArguments& arguments, co
   options.few_documents = arguments.few_documents;
   options.arms = arguments.arms;
   options.dtype = models::parse_dtype(arguments.dtype, "--dtype");
+  options.device = kernels::compute_device(global.device);
   options.stream_weights = arguments.stream_weights;
   options.seed = global.seed;
   options.out = arguments.out;

@@ -13,6 +13,7 @@
 #include "core/quantity.h"
 #include "formats/hub_cache.h"
 #include "interventions/run_interventions.h"
+#include "kernels/compute_device.h"
 #include "models/checkpoint/checkpoint_source.h"
 #include "models/checkpoint/torch_dtype.h"
 #include "recommend/recommender_files.h"
@@ -122,6 +123,7 @@ interventions::InterveneOptions options_of(const InactiveHeadsArguments& argumen
   options.given = plan.together();
   options.every.heads = true;
   options.dtype = models::parse_dtype(arguments.dtype, "--dtype");
+  options.device = kernels::compute_device(global.device);
   options.stream_weights = arguments.stream_weights;
   options.allow_extrapolation = arguments.allow_extrapolation;
   options.seed = global.seed;

@@ -17,6 +17,7 @@
 #include "formats/hub_cache.h"
 #include "interventions/patching.h"
 #include "interventions/run_interventions.h"
+#include "kernels/compute_device.h"
 #include "models/checkpoint/torch_dtype.h"
 #include "recommend/recommender_files.h"
 #include "reports/terminal/attributions_terminal.h"
@@ -97,6 +98,7 @@ interventions::InterveneOptions options_of(const InterveneArguments& arguments, 
   options.given = given_ones(arguments);
   options.every = every_unit(arguments);
   options.dtype = models::parse_dtype(arguments.dtype, "--dtype");
+  options.device = kernels::compute_device(global.device);
   options.stream_weights = arguments.stream_weights;
   options.allow_extrapolation = arguments.allow_extrapolation;
   options.seed = global.seed;
@@ -124,6 +126,7 @@ interventions::PatchingOptions patching_options(const InterveneArguments& argume
   options.foil = arguments.foil;
   options.given = given_ones(arguments);
   options.dtype = models::parse_dtype(arguments.dtype, "--dtype");
+  options.device = kernels::compute_device(global.device);
   options.stream_weights = arguments.stream_weights;
   options.allow_extrapolation = arguments.allow_extrapolation;
   options.out = arguments.out;

@@ -11,6 +11,7 @@
 #include "core/listener.h"
 #include "formats/hub_cache.h"
 #include "interventions/answer_tokens.h"
+#include "kernels/compute_device.h"
 #include "look/look_at_prompt.h"
 #include "look/segments.h"
 #include "models/checkpoint/checkpoint_source.h"
@@ -176,6 +177,7 @@ void look(const LookArguments& arguments, const GlobalOptions& global) {
   for (const std::string& note : checkpoint.notes) tell_warning("{}", note);
   models::LoadOptions load;
   load.dtype = models::parse_dtype(arguments.dtype, "--dtype");
+  load.device = kernels::compute_device(global.device);
   load.stream = arguments.stream_weights;
   load.ignored_keys = arguments.ignored_config_keys;
   if (!arguments.out.empty()) ensure_writable_folder(arguments.out);  // a request that is refused leaves none behind

@@ -24,13 +24,15 @@ std::string OpenedModel::family() const {
   return decoder ? decoder->config.family : recommender->model->kind().name;
 }
 
-std::unique_ptr<hooks::HookedModel> OpenedModel::load(at::ScalarType dtype) {
+std::unique_ptr<hooks::HookedModel> OpenedModel::load(at::ScalarType dtype, at::Device device) {
   if (recommender) {
     CHECK(dtype == at::kFloat, "--dtype: recommenders are run in float32");
+    CHECK(device.is_cpu(), "--device: recommenders are run on the CPU; use --device cpu");
     return std::move(recommender->model);
   }
   models::LoadOptions options;
   options.dtype = dtype;
+  options.device = device;
   options.ignored_keys = ignored_keys;
   return models::load_decoder(decoder->path, options);
 }

@@ -25,9 +25,10 @@ struct OpenedModel {
   /// The family of a decoder, or the backbone of a recommender: "gemma3".
   std::string family() const;
   /// Reads what has not been read yet. To be called once.
-  /// @param dtype  of the computation
+  /// @param dtype   of the computation
+  /// @param device  of kernels::compute_device()
   /// @throws InvalidArgument  as models::load_decoder(); a recommender in another type than float32
-  std::unique_ptr<hooks::HookedModel> load(at::ScalarType dtype);
+  std::unique_ptr<hooks::HookedModel> load(at::ScalarType dtype, at::Device device);
 };
 
 /// Opens a decoder (a folder in Hugging Face layout, its name on the Hub if it is in the cache, a GGUF file or a folder

@@ -61,7 +61,7 @@ void parse_and_run(int argc, const char* const* argv, const std::function<void()
     throw;
   }
   if (!action) compute();
-  check_global_options(global);
+  check_global_options(app, global);
   action();
   flush_results();
 }

@@ -11,6 +11,7 @@
 #include "depth/carried_variance.h"
 #include "depth/run_depth.h"
 #include "formats/hub_cache.h"
+#include "kernels/compute_device.h"
 #include "kernels/linear/product_kernel.h"
 #include "models/checkpoint/read_config.h"
 #include "models/checkpoint/torch_dtype.h"
@@ -67,12 +68,8 @@ kernels::AttentionBackend parse_kernel(const std::string& name) {
   static const std::map<std::string, kernels::AttentionBackend> kernels{
       {"auto", kernels::AttentionBackend::automatic},
       {"streaming", kernels::AttentionBackend::streaming},
-      {"composed", kernels::AttentionBackend::composed}};
-  if (name == "fused-cuda") {
-    throw NotCompiled(
-        "--kernel: 'fused-cuda' has not run on a GPU yet, and this build computes on the CPU only; use auto or "
-        "composed");
-  }
+      {"composed", kernels::AttentionBackend::composed},
+      {"fused-cuda", kernels::AttentionBackend::fused_cuda}};
   const auto found = kernels.find(name);
   CHECK(found != kernels.end(), "--kernel: '{}'; must be auto, streaming, composed or fused-cuda", printable(name, 40));
   return found->second;
@@ -109,6 +106,7 @@ sweep::SweepOptions options_of(const SweepArguments& arguments, const GlobalOpti
   options.nested = arguments.nested;
   options.spread = arguments.spread;
   options.dtype = models::parse_dtype(arguments.dtype, "--dtype");
+  options.device = kernels::compute_device(global.device);
   CHECK(arguments.statistics == "all" || arguments.statistics == "none", "--statistics: '{}'; must be all or none",
         printable(arguments.statistics, 40));
   options.statistics = arguments.statistics == "all";
@@ -151,6 +149,7 @@ void warn(const sweep::SweepOutcome& outcome) {
 void check_depth(const SweepArguments& arguments, const sweep::SweepOptions& options) {
   CHECK(options.group.size == 1,
         "--depth-precision: {} processes share this run; give it to a process alone, after them", options.group.size);
+  CHECK(options.device.is_cpu(), "--device: --depth-precision computes on the CPU; use --device cpu");
   CHECK(
       arguments.layers.empty(),
       "--layers: a precision is carried from layer 0 on; with --depth-precision leave it out, or take --stop-at-layer");
@@ -219,6 +218,8 @@ void sweep(const CLI::App& command, const SweepArguments& arguments, Recommender
            const GlobalOptions& global) {
   recommenders.model = arguments.model;
   recommenders.out = arguments.out;
+  CHECK(global.device == "cpu" || !is_recommender_sweep(arguments.model),
+        "--device: recommenders are run on the CPU; use --device cpu");
   if (is_recommender_sweep(arguments.model)) return sweep_recommenders(command, recommenders, global);
   refuse_recommender_sweep_options(command, recommenders);
   sweep_and_print(arguments, global);
@@ -271,7 +272,9 @@ void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action) {
       ->add_option(
           "--kernel", arguments->kernel,
           "What computes the statistics: auto (the fastest on the device), streaming (vector code for the CPU), "
-          "composed (library calls, any device); fused-cuda is refused until it has run on a GPU")
+          "composed (library calls, any device), fused-cuda (one kernel for GPUs, products in bfloat16; only in builds "
+          "with "
+          "CUDA)")
       ->capture_default_str();
   command
       ->add_option("--estimator", arguments->estimator,

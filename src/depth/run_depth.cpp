@@ -27,7 +27,7 @@ runfile::DepthRun run_depth(const DepthRequest& request) {
   load.first_layers = request.layers;
   load.ignored_keys = request.ignored_config_keys;
   const std::unique_ptr<hooks::HookedModel> model = models::load_decoder(request.checkpoint, load);
-  const LayerLoader weights = [&](std::int64_t layer) { return models::load_layer(source, layer, at::kDouble); };
+  const LayerLoader weights = [&](std::int64_t layer) { return models::load_layer(source, layer, {at::kDouble}); };
 
   double total = 0;
   for (const data::Chunk& chunk : request.chunks) total += static_cast<double>(chunk.length);

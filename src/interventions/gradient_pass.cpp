@@ -21,7 +21,8 @@ namespace {
 at::Tensor mean_loss_of(models::Decoder& model, const at::Tensor& stream, const at::Tensor& ids,
                         std::optional<std::int64_t> asked) {
   const std::int64_t scored = ids.size(1) - 1, first = scored - asked.value_or(scored);
-  const at::Tensor rows = stream[0].slice(0, first, scored), targets = ids[0].slice(0, first + 1);
+  const at::Tensor rows = stream[0].slice(0, first, scored);
+  const at::Tensor targets = ids[0].slice(0, first + 1).to(stream.device());
   if (!model.config().head_bias) return model.mean_loss(rows, targets);
   const at::Tensor log_p = model.unembed(rows).log_softmax(-1);
   return -log_p.gather(-1, targets.unsqueeze(1)).mean();

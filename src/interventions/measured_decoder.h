@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/json.h"
 #include "models/checkpoint/checkpoint_source.h"
 #include "models/checkpoint/load_decoder.h"
 #include "models/decoder/decoder.h"
@@ -9,7 +10,7 @@
 #include <string>
 #include <vector>
 
-// What the options of every run here hold: dtype, stream_weights and ignored_config_keys.
+// What the options of every run here hold: dtype, device, stream_weights and ignored_config_keys.
 
 namespace gainlens::interventions {
 
@@ -18,9 +19,16 @@ template <typename Options>
 std::unique_ptr<models::Decoder> measured_decoder(const models::CheckpointSource& checkpoint, const Options& options) {
   models::LoadOptions load;
   load.dtype = options.dtype;
+  load.device = options.device;
   load.stream = options.stream_weights;
   load.ignored_keys = options.ignored_config_keys;
   return models::load_own_decoder(checkpoint.path, load);
+}
+
+/// Names the kind of device in a request, where it is not the CPU.
+template <typename Options>
+void add_device(const Options& options, Json& request) {
+  if (!options.device.is_cpu()) request["device"] = at::DeviceTypeName(options.device.type(), /*lower_case=*/true);
 }
 
 /// The ignored keys as a request holds them.

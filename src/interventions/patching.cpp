@@ -122,6 +122,7 @@ Json request_of(const PatchingOptions& options, const PatchJob& job) {
                   {"allow_extrapolation", options.allow_extrapolation},
                   {"interventions", patches}};
   if (job.pair) request["answer"] = answer_request(*job.pair, tokenizer);
+  add_device(options, request);
   return request;
 }
 

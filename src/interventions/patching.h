@@ -23,6 +23,7 @@ struct PatchingOptions {
   /// `attn.hook_z` over all positions.
   std::vector<Intervention> given;
   at::ScalarType dtype = at::kFloat;
+  at::Device device = at::kCPU;  ///< of kernels::compute_device()
   bool stream_weights = false;
   bool allow_extrapolation = false;
   std::filesystem::path out;  ///< run folder; empty: nothing is kept

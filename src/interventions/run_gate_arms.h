@@ -26,6 +26,7 @@ struct GateArmsOptions {
   bool few_documents = false;     ///< allow fewer than the plan declares
   std::vector<std::string> arms;  ///< names; empty: all that the model can have
   at::ScalarType dtype = at::kFloat;
+  at::Device device = at::kCPU;  ///< of kernels::compute_device()
   bool stream_weights = false;
   std::uint64_t seed = 0;     ///< of the permutations
   std::filesystem::path out;  ///< run folder; empty: nothing is kept

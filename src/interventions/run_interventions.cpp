@@ -161,6 +161,7 @@ Json request_of(const InterveneOptions& options, const Job& job) {
                   {"interventions", asked},
                   {"controls", controls},
                   {"files", files}};
+  add_device(options, request);
   if (job.question.targets) request["targets"] = *job.question.targets;
   if (job.question.pair) request["answer"] = answer_request(*job.question.pair, job.test.source.tokenizer.get());
   return request;

@@ -28,6 +28,7 @@ struct InterveneOptions {
   std::vector<Intervention> given;
   EveryUnit every;
   at::ScalarType dtype = at::kFloat;
+  at::Device device = at::kCPU;  ///< of kernels::compute_device()
   bool stream_weights = false;
   bool allow_extrapolation = false;
   std::uint64_t seed = 0;     ///< of controls and of the documents that are resampled from

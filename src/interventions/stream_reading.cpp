@@ -18,8 +18,8 @@ constexpr std::int64_t logits_per_block = std::int64_t{1} << 23;  // 32 MiB in f
 at::Tensor losses_of(const at::Tensor& logits, const at::Tensor& targets) {
   const at::Tensor largest = logits.amax(-1, true);
   const at::Tensor total = (logits - largest).exp_().sum(-1, false, at::kDouble);
-  const at::Tensor target = logits.gather(-1, targets.unsqueeze(1)).squeeze(1);
-  return total.log() + (largest.squeeze(1).to(at::kDouble) - target.to(at::kDouble));
+  const at::Tensor target = logits.gather(-1, targets.to(logits.device()).unsqueeze(1)).squeeze(1);
+  return (total.log() + (largest.squeeze(1).to(at::kDouble) - target.to(at::kDouble))).cpu();
 }
 
 class Reader {

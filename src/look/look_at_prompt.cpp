@@ -15,31 +15,9 @@
 namespace gainlens::look {
 namespace {
 
-/// Statistics in every layer, with the queries and keys that they were computed from.
-class WatchedAttention : public hooks::AttentionOp {
- public:
-  explicit WatchedAttention(models::StatisticsAttention& statistics) : statistics_(statistics) {}
-
-  at::Tensor run(std::int64_t layer, const hooks::Qkv& qkv, const kernels::AttentionOptions& options) override {
-    present_ = &qkv;
-    return statistics_.run(layer, qkv, options);
-  }
-  hooks::ObservedAttention run_with_moments(std::int64_t layer, const hooks::Qkv& qkv,
-                                            const kernels::AttentionOptions& options,
-                                            const hooks::PrecisionBias& bias) override {
-    present_ = &qkv;
-    return statistics_.run_with_moments(layer, qkv, options, bias);
-  }
-  const hooks::Qkv& present() const { return *present_; }
-
- private:
-  models::StatisticsAttention& statistics_;
-  const hooks::Qkv* present_ = nullptr;
-};
-
 template <typename Number>
 std::vector<Number> copied(const at::Tensor& tensor, at::ScalarType type) {
-  const at::Tensor plain = tensor.to(type).contiguous();
+  const at::Tensor plain = tensor.to(at::kCPU, type).contiguous();
   const Number* const data = plain.const_data_ptr<Number>();
   return {data, data + plain.numel()};
 }
@@ -52,7 +30,7 @@ std::vector<float> floats(const at::Tensor& tensor) {
 /// @param logits  [vocabulary]
 std::vector<NextToken> most_likely(const at::Tensor& logits, std::int64_t count,
                                    const tokenizers::Tokenizer* tokenizer) {
-  const at::Tensor wide = logits.to(at::kDouble);
+  const at::Tensor wide = logits.to(at::kCPU, at::kDouble);
   const at::Tensor probability = wide.softmax(-1);
   const auto [sorted, order] = at::sort(wide, /*stable=*/true, -1, /*descending=*/true);
   std::vector<NextToken> next;
@@ -91,17 +69,15 @@ class Looking {
     fields.top_keys = options_.top_keys;
     models::StatisticsAttention statistics(
         [&](std::int64_t layer, kernels::QueryStatistics&& seen) {
-          see(layer, seen, watched_->present(), statistics_->present());
+          see(layer, seen, statistics_->inputs(), statistics_->options());
         },
         kernels::AttentionBackend::automatic, fields);
-    WatchedAttention watched(statistics);
     statistics_ = &statistics;
-    watched_ = &watched;
     hooks::Hooks hooks;
     if (options_.pair) parts_.attach(hooks);
     if (options_.lens) attach_lens(hooks);
     hooks::ForwardOptions forward;
-    forward.attention = &watched;
+    forward.attention = &statistics;
     forward.allow_extrapolation = options_.allow_extrapolation;
     const at::Tensor stream = model_.forward(sweep::one_sequence(prompt_.tokens), forward, hooks).hidden;
     const at::Tensor logits = model_.unembed(stream[0].slice(0, stream.size(1) - 1))[0];
@@ -171,7 +147,6 @@ class Looking {
   const LookOptions& options_;
   LogitPartsCollector parts_;
   models::StatisticsAttention* statistics_ = nullptr;
-  WatchedAttention* watched_ = nullptr;
   PromptLook found_;
 };
 

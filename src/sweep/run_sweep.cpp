@@ -154,7 +154,7 @@ SweepPlan plan_of(const SweepOptions& options, const models::DecoderConfig& conf
           .nll = has_likelihood(options, config),
           .per_query = options.per_query,
           .allow_extrapolation = options.allow_extrapolation,
-          .kernel = kernels::chosen_backend(options.kernel, at::kCPU, options.estimator),
+          .kernel = kernels::chosen_backend(options.kernel, options.device, options.estimator),
           .estimator = options.estimator};
 }
 
@@ -234,6 +234,13 @@ Job read_job(const SweepOptions& options) {
   return job;
 }
 
+/// The kind of device, and the kernel where it is not the usual one there.
+std::string device_text(const at::Device& device, kernels::AttentionBackend kernel) {
+  const std::string kind = at::DeviceTypeName(device.type(), /*lower_case=*/true);
+  if (device.is_cpu() && kernel == kernels::AttentionBackend::composed) return kind + ":composed";
+  return kernel == kernels::AttentionBackend::fused_cuda ? kind + ":fused" : kind;
+}
+
 runfile::Request make_request(const SweepOptions& options, const Job& job,
                               std::map<std::string, std::string> fingerprint) {
   runfile::Request request{measured_model(job.config.family, models::attention_layout(job.config), job.plan.layers)};
@@ -251,7 +258,7 @@ runfile::Request make_request(const SweepOptions& options, const Job& job,
   request.dtype = models::dtype_name(options.dtype);
   // Kernels agree only up to rounding. The request names the kernel, so that a run uses one kernel from start to end.
   request.estimator = job.plan.estimator;
-  request.device = job.plan.kernel == kernels::AttentionBackend::composed ? "cpu:composed" : "cpu";
+  request.device = device_text(options.device, job.plan.kernel);
   request.threads = at::get_num_threads();
   request.nll = job.plan.nll;  // --stop-at-layer changes only this and the layers above
   request.statistics = job.plan.statistics;
@@ -321,6 +328,7 @@ class ChunkMeter {
     if (!model_) {
       models::LoadOptions load;
       load.dtype = options_.dtype;
+      load.device = options_.device;
       load.stream = options_.stream_weights;
       load.first_layers = job_.plan.stop_at_layer();
       load.ignored_keys = options_.ignored_config_keys;

@@ -37,6 +37,7 @@ struct SweepOptions {
   bool nested = false;
   bool spread = false;
   at::ScalarType dtype = at::kFloat;
+  at::Device device = at::kCPU;  ///< of kernels::compute_device()
   bool statistics = true;
   bool nll = true;
   bool per_query = false;

@@ -187,6 +187,7 @@ SinkCollector::WithoutSinks SinkCollector::without_sinks(std::int64_t layer, con
       return rows.defined() && rows.dim() > 1 && rows.size(0) == heads_ ? rows.narrow(0, first, group) : rows;
     };
     kernels::AttentionOptions own = options;
+    hidden = hidden.to(qkv.query.device());
     own.key_bias = options.key_bias.defined() ? own_rows(options.key_bias).to(at::kDouble) + hidden : hidden;
     own.distance_bias = own_rows(options.distance_bias);
     own.prior_precision_by_dimension = own_rows(options.prior_precision_by_dimension);

@@ -32,24 +32,18 @@ class MeasuredLayers : public hooks::AttentionOp {
 
   at::Tensor run(std::int64_t layer, const hooks::Qkv& qkv, const kernels::AttentionOptions& options) override {
     const bool measured = std::binary_search(layers_.begin(), layers_.end(), layer);
-    present_ = &qkv;
     return measured ? statistics_.run(layer, qkv, options) : plain_.run(layer, qkv, options);
   }
   hooks::ObservedAttention run_with_moments(std::int64_t layer, const hooks::Qkv& qkv,
                                             const kernels::AttentionOptions& options,
                                             const hooks::PrecisionBias& bias) override {
     const bool measured = std::binary_search(layers_.begin(), layers_.end(), layer);
-    present_ = &qkv;
     return measured ? statistics_.run_with_moments(layer, qkv, options, bias)
                     : plain_.run_with_moments(layer, qkv, options, bias);
   }
 
-  /// Queries, keys and values of the layer that runs.
-  const hooks::Qkv& present() const { return *present_; }
-
  private:
   const std::vector<std::int64_t>& layers_;
-  const hooks::Qkv* present_ = nullptr;
   models::StatisticsAttention& statistics_;
   models::UsualAttention plain_;
 };
@@ -74,8 +68,8 @@ class WatchedChunk {
         statistics_(
             [this](std::int64_t layer, kernels::QueryStatistics&& found) {
               reducer_.add(layer, found, value_);
-              sinks_.see_attention(layer, found, measured_.present());
-              const auto rest = sinks_.without_sinks(layer, found, measured_.present(), statistics_.present());
+              sinks_.see_attention(layer, found, statistics_.inputs());
+              const auto rest = sinks_.without_sinks(layer, found, statistics_.inputs(), statistics_.options());
               reducer_.add_without_sinks(layer, rest.n_eff, rest.kalman_gain);
             },
             plan.kernel, stored_fields, plan.estimator),

@@ -74,7 +74,7 @@ TEST(InactiveHeads, ScoresComeFromASweep) {
   const gainlens::testing::SyntheticRun run;
   const auto reader = gainlens::testing::write_run(folder.path() / "run", run);
   const std::vector<HeadScore> scores = head_scores(reader).scores;
-  EXPECT_EQ(scores.size(), 15u);
+  EXPECT_EQ(scores.size(), 14u);  // the mean norm of values is planted alike in all heads of a layer
   for (const HeadScore& one : scores) EXPECT_EQ(one.values.size(), 32u) << one.name;
   const auto named = [&](const std::string& name) { return *std::ranges::find(scores, name, &HeadScore::name); };
   // Over the mean of the layer: the four heads of a layer have the mean 1.
@@ -86,6 +86,16 @@ TEST(InactiveHeads, ScoresComeFromASweep) {
   const std::vector<double> norms = named("|v_0|").values;
   EXPECT_EQ(norms[0], norms[1]);
   EXPECT_EQ(norms[2], norms[3]);
+}
+
+TEST(InactiveHeads, ScoresThatOrderNothingAreLeftOut) {
+  const gainlens::testing::TemporaryFolder folder;
+  gainlens::testing::SyntheticRun run;
+  run.kv_heads = 1;  // all heads of a layer have the same values
+  const HeadScores found = head_scores(gainlens::testing::write_run(folder.path() / "run", run));
+  EXPECT_EQ(found.scores.size(), 13u);
+  EXPECT_THAT(found.left_out, ElementsAre(::testing::HasSubstr("|v_0| / layer: all heads of a layer have the same"),
+                                          ::testing::HasSubstr("mean |v| / layer: all heads of a layer")));
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ at::Tensor logits(hooks::HookedModel& model, const Golden& golden, hooks::Attent
   hooks::ForwardOptions options;
   options.attention = attention;
   const hooks::Stream stream = model.forward({golden.tokens.unsqueeze(0)}, options, hooks);
-  return model.unembed(stream.hidden.squeeze(0).index_select(0, golden.logit_positions));
+  return model.unembed(stream.hidden.cpu().squeeze(0).index_select(0, golden.logit_positions)).cpu();
 }
 
 /// Error of one statistic, each layer on its own scale. Infinity if the number of layers differs.
@@ -186,11 +186,12 @@ Golden read_golden(const std::string& name) {
   return golden;
 }
 
-std::map<std::string, double> measure(const Golden& golden, at::ScalarType dtype) {
+std::map<std::string, double> measure(const Golden& golden, at::ScalarType dtype, at::Device device) {
   CHECK(golden.checkpoint, "golden {}: its checkpoint is shared test data that is absent", golden.name);
   const c10::InferenceMode inference;
   models::LoadOptions load;
   load.dtype = dtype;
+  load.device = device;
   const auto model = models::load_decoder(*golden.checkpoint, load);
 
   LayerStatistics layers;

@@ -3,6 +3,7 @@
 #include "kernels/attention_statistics.h"
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 
 #include <filesystem>
@@ -45,7 +46,7 @@ Golden read_golden(const std::string& name);
 /// computed without statistics. The metric is relative_error. Logits are compared with the largest logit. For
 /// statistics, each layer is compared on its own scale. The error is the largest error of any value. In bfloat16 it is
 /// the root mean square, because the largest rounding error is itself noisy.
-std::map<std::string, double> measure(const Golden& golden, at::ScalarType dtype);
+std::map<std::string, double> measure(const Golden& golden, at::ScalarType dtype, at::Device device = at::kCPU);
 
 /// Largest |difference| between `key_mean` of every layer and the means of the T x T weights from the same queries and
 /// keys. Infinite if a key above the threshold is not given.

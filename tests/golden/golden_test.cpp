@@ -7,6 +7,7 @@
 #include "models/checkpoint/load_decoder.h"
 #include "models/checkpoint/torch_dtype.h"
 #include "models/families/family.h"
+#include "support/gpu.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -56,6 +57,21 @@ TEST_P(GoldenModel, MeanWeightsOfAllKeysAreThoseOfTheMatrix) {
   if (!golden.checkpoint) GTEST_SKIP() << "SKIPPED: shared data models/" << name << " is absent";
   if (dtype == at::kBFloat16) return;  // attention computes in float32 there
   EXPECT_LE(key_mean_error(golden, dtype), dtype == at::kDouble ? 1e-12 : 3e-6);
+}
+
+/// The same models on a GPU.
+TEST(GoldenModelsOnGpu, LogitsAndStatisticsAreTheReferences) {
+  const auto gpu = testing::gpu();
+  if (!gpu) GTEST_SKIP() << testing::gpu_is_missing;
+  for (const std::string& name : golden_names()) {
+    const Golden golden = read_golden(name);
+    if (!golden.checkpoint) continue;
+    for (const at::ScalarType dtype : {at::kFloat, at::kDouble, at::kBFloat16}) {
+      SCOPED_TRACE(name + " in " + std::string(models::dtype_name(dtype)));
+      for (const auto& [what, error] : measure(golden, dtype, *gpu))
+        EXPECT_LE(error, tolerance(golden, dtype, what)) << what;
+    }
+  }
 }
 
 std::string name_of(const ::testing::TestParamInfo<GoldenModel::ParamType>& info) {

@@ -27,8 +27,8 @@ struct Blocks {
   std::int64_t positions;  ///< of the text and its padding
 };
 
-Blocks blocks_of(const AttentionOptions& options, const AttentionShape& shape) {
-  const std::int64_t step = composed_queries_per_block(shape.heads, shape.length);
+Blocks blocks_of(const AttentionOptions& options, const AttentionShape& shape, const at::Device& device) {
+  const std::int64_t step = composed_queries_per_block(shape.heads, shape.length, !device.is_cpu());
   Blocks all;
   all.positions = options.first_query + (shape.length - options.first_query + step - 1) / step * step;
   for (std::int64_t begin = options.first_query; begin < shape.length; begin += step) {
@@ -48,7 +48,7 @@ class Composition {
   /// @param value_variance  undefined: the variance of `value`
   Composition(const AttentionOptions& options, const AttentionShape& shape, const at::Tensor& query,
               const at::Tensor& key, const at::Tensor& value, const at::Tensor& value_variance)
-      : blocks_(blocks_of(options, shape)),
+      : blocks_(blocks_of(options, shape, query.device())),
         in_(options, shape, query, key, blocks_.positions),
         values_(pad_positions(value, blocks_.positions), value.slice(1, 0, 1).to(at::kDouble)),
         result_(allocate_statistics(options, shape, in_.query.scalar_type(), query)) {

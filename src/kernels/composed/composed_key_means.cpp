@@ -20,7 +20,7 @@ void add_key_means(const AttentionOptions& options, const AttentionShape& shape,
   const ScoreInputs in(options, shape, query, key);
   const at::Tensor sums = at::zeros({shape.heads, key_windows, shape.length}, query.options().dtype(at::kDouble));
   const auto begins = key_window_begins(shape.length);
-  for (const ScoreBlock& block : score_blocks(options, shape)) {
+  for (const ScoreBlock& block : score_blocks(options, shape, query.device())) {
     const BlockWeights weights = block_weights(in, block, /*with_cap_slope=*/false);
     const at::Tensor p = weights.keys_mass.defined() ? weights.p * weights.keys_mass : weights.p;
     const at::Tensor of_block = heads_of(block, shape, sums).slice(2, block.keys.begin, block.keys.end);

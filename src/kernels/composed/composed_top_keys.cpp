@@ -19,7 +19,7 @@ void add_top_keys(const AttentionOptions& options, const AttentionShape& shape, 
   const ExactProducts exact;
   const ScoreInputs in(options, shape, query, key);
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  for (const ScoreBlock& block : score_blocks(options, shape)) {
+  for (const ScoreBlock& block : score_blocks(options, shape, query.device())) {
     const BlockWeights weights = block_weights(in, block, /*with_cap_slope=*/false);
     const at::Tensor p = weights.keys_mass.defined() ? weights.p * weights.keys_mass : weights.p;
     // at::topk says nothing about which of equal scores it takes.

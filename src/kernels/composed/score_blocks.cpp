@@ -9,8 +9,13 @@
 namespace gainlens::kernels {
 namespace {
 
-constexpr std::int64_t scores_per_block = 1 << 18;
-constexpr std::int64_t fewest_queries = 16, most_queries = 64;
+constexpr std::int64_t fewest_queries = 16;
+
+/// How large a block is.
+struct BlockSize {
+  std::int64_t scores, most_queries;
+};
+constexpr BlockSize cpu_block{1 << 18, 64}, gpu_block{1 << 24, 1024};
 
 at::Tensor in_type(const at::Tensor& tensor, at::ScalarType type) {
   return tensor.defined() ? tensor.to(type) : at::Tensor();
@@ -55,7 +60,9 @@ ScoreInputs::ScoreInputs(const AttentionOptions& all, const AttentionShape& size
                          const at::Tensor& keys)
     : ScoreInputs(all, sizes, queries, keys, sizes.length) {}
 
-std::vector<ScoreBlock> score_blocks(const AttentionOptions& options, const AttentionShape& shape) {
+std::vector<ScoreBlock> score_blocks(const AttentionOptions& options, const AttentionShape& shape,
+                                     const at::Device& device) {
+  const auto [scores_per_block, most_queries] = device.is_cpu() ? cpu_block : gpu_block;
   const std::int64_t reach = std::min(options.window.value_or(shape.length), shape.length);
   const std::int64_t keys = std::min(shape.length, options.causal ? reach + most_queries : 2 * reach + most_queries);
   const std::int64_t queries = std::clamp(scores_per_block / (shape.group * keys), fewest_queries, most_queries);

@@ -34,8 +34,10 @@ struct ScoreBlock {
 
 /// The blocks. Together they hold every query of every head from `first_query` on, each once, kv head by kv head and
 /// with ascending queries. A block holds about 2^18 scores, and at least 16 queries of one kv head. So a tile stays in
-/// a core's cache, and memory grows with the length, not with its square.
-std::vector<ScoreBlock> score_blocks(const AttentionOptions& options, const AttentionShape& shape);
+/// a core's cache, and memory grows with the length, not with its square. On a GPU, where starting a computation takes
+/// longer than a small one, it holds 2^24 scores.
+std::vector<ScoreBlock> score_blocks(const AttentionOptions& options, const AttentionShape& shape,
+                                     const at::Device& device);
 
 /// The part of a tensor that a block works on: the block's heads (all of [1, ...]), its heads and queries, or its kv
 /// heads and keys.

@@ -21,9 +21,9 @@ namespace gainlens::kernels {
 /// (v - c)^2, as in attention_statistics.h, if a tensor core rounds to nearest. If a tensor core truncates, the error
 /// is up to twice as large.
 ///
-/// The source has passed its tests on the host, thread by thread (tests/kernels/cuda_emulation). It has not run on a
-/// GPU yet, so AttentionBackend::automatic never chooses it. In causal attention, attention_composed_first computes the
-/// queries before centre_keys.
+/// The source passes its tests on the host, thread by thread (tests/kernels/cuda_emulation), and on a GPU. It rounds
+/// weights and values, so AttentionBackend::automatic never chooses it. In causal attention, attention_composed_first
+/// computes the queries before centre_keys.
 /// @param options  without `sequences`. Inputs and options must have been checked, and inputs must be on a CUDA device.
 /// @throws NotCompiled      this build has no CUDA
 /// @throws InvalidArgument  float64, head_dim above 256, values of another width than keys, or more than 4,000,000

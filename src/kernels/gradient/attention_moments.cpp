@@ -91,7 +91,7 @@ class Backward {
   }
 
   AttentionGradients run() {
-    for (const ScoreBlock& block : score_blocks(in_.options, in_.shape)) add_block(block);
+    for (const ScoreBlock& block : score_blocks(in_.options, in_.shape, in_.query.device())) add_block(block);
     if (value_sums_.defined()) {
       const std::int64_t dims = in_.shape.value_dim;
       out_.value = value_sums_.slice(2, 0, dims);
@@ -206,7 +206,7 @@ AttentionMoments attention_moments(const ScoreInputs& in, const at::Tensor& valu
   AttentionMoments out;
   out.output = filled(sizes, 0, value.scalar_type());
   if (moments || in.sink_logit.defined()) out.centred_estimate = filled(sizes, 0, type);
-  const std::vector<ScoreBlock> blocks = score_blocks(in.options, in.shape);
+  const std::vector<ScoreBlock> blocks = score_blocks(in.options, in.shape, in.query.device());
   if (!moments) {
     const at::Tensor values = value.to(type);
     for (const ScoreBlock& block : blocks) store_output(in, block, values, out);

@@ -16,11 +16,12 @@ Checkpoint load_checkpoint(const std::filesystem::path& path, const LoadOptions&
   dtype_name(options.dtype);  // refuses a dtype that models are not computed in
   const CheckpointSource source = open_checkpoint(path, options.ignored_keys);
   check_tensors(source);
-  Checkpoint checkpoint{source.config, load_outer(source, options.dtype), source.path, source.files, source.notes};
+  const ComputePlace place{options.dtype, options.device};
+  Checkpoint checkpoint{source.config, load_outer(source, place), source.path, source.files, source.notes};
   const std::int64_t layers = options.first_layers.value_or(source.config.layers);
   ASSERT(layers >= 1 && layers <= source.config.layers, "{} of {} layers", layers, source.config.layers);
   for (std::int64_t layer = 0; layer < layers; ++layer) {
-    checkpoint.weights.layers.push_back(load_layer(source, layer, options.dtype));
+    checkpoint.weights.layers.push_back(load_layer(source, layer, place));
   }
   return checkpoint;
 }

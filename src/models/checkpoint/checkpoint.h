@@ -4,6 +4,7 @@
 #include "models/decoder/decoder_config.h"
 #include "models/decoder/decoder_weights.h"
 
+#include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 
 #include <cstdint>
@@ -26,6 +27,7 @@ struct Checkpoint {
 
 struct LoadOptions {
   at::ScalarType dtype = at::kFloat;  ///< compute dtype, see parse_dtype
+  at::Device device = at::kCPU;       ///< where it computes; kernels::compute_device() makes a GPU ready
   bool stream = false;  ///< load_decoder: no layer stays in memory; each is read from the files when it runs
   /// Only the values of the layers [0, N) are read (at least 1, at most all). Such a model can run no others. Unset:
   /// all.

@@ -23,8 +23,9 @@ void check_exponential(const CheckpointSource& source, const TensorSlot& slot, c
                 values.flatten()[first].item<double>(), first);
 }
 
-void load_slots(const CheckpointSource& source, at::ScalarType dtype, const std::vector<TensorSlot>& slots,
+void load_slots(const CheckpointSource& source, const ComputePlace& place, const std::vector<TensorSlot>& slots,
                 const SlotTargets& targets) {
+  const at::ScalarType dtype = place.dtype;
   for (const TensorSlot& slot : slots) {
     const StoredTensor stored = stored_for(source, slot);
     // A logarithm is taken before it is rounded to the compute dtype. A correction is not rounded.
@@ -38,23 +39,23 @@ void load_slots(const CheckpointSource& source, at::ScalarType dtype, const std:
     if (values.sizes() != at::IntArrayRef(slot.shape)) values = values.view(slot.shape);  // sizes of 1
     if (slot.exponential) check_exponential(source, slot, values);
     std::vector<at::Tensor> parts = unpack(slot, values);
-    for (at::Tensor& part : parts) part = part.to(correction ? read : dtype);
+    for (at::Tensor& part : parts) part = part.to(place.device, correction ? read : dtype);
     targets.fill(slot, std::move(parts));
   }
 }
 
 }  // namespace
 
-DecoderWeights load_outer(const CheckpointSource& source, at::ScalarType dtype) {
+DecoderWeights load_outer(const CheckpointSource& source, const ComputePlace& place) {
   DecoderWeights weights;
-  load_slots(source, dtype, outer_slots_of(source), SlotTargets(weights));
+  load_slots(source, place, outer_slots_of(source), SlotTargets(weights));
   if (source.config.tied_head) weights.head = weights.embedding;
   return weights;
 }
 
-LayerWeights load_layer(const CheckpointSource& source, std::int64_t layer, at::ScalarType dtype) {
+LayerWeights load_layer(const CheckpointSource& source, std::int64_t layer, const ComputePlace& place) {
   LayerWeights weights;
-  load_slots(source, dtype, layer_slots(source.config, source.names, layer), SlotTargets(layer, weights));
+  load_slots(source, place, layer_slots(source.config, source.names, layer), SlotTargets(layer, weights));
   return weights;
 }
 

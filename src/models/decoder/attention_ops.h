@@ -31,7 +31,7 @@ class UsualAttention : public hooks::AttentionOp {
 /// The output with statistics of every query, streamed: no T x T tensor exists. Evaluation only.
 class StatisticsAttention : public hooks::AttentionOp {
  public:
-  /// Called with the statistics of one layer for one sequence. The sequences of a batch come in order.
+  /// Called with the statistics of one layer for one sequence, on the CPU. The sequences of a batch come in order.
   using Callback = std::function<void(std::int64_t layer, kernels::QueryStatistics&&)>;
 
   /// @param backend   which kernel computes them
@@ -48,7 +48,9 @@ class StatisticsAttention : public hooks::AttentionOp {
                                             const hooks::PrecisionBias& bias) override;
 
   /// The options of the statistics that the callback gets, while it runs.
-  const kernels::AttentionOptions& present() const { return *present_; }
+  const kernels::AttentionOptions& options() const { return *present_; }
+  /// The inputs of the layer that runs, while the callback runs: of the whole batch, where the model computes.
+  const hooks::Qkv& inputs() const { return *inputs_; }
 
  private:
   kernels::AttentionPlan& plan_for(const kernels::AttentionOptions& options);
@@ -61,6 +63,7 @@ class StatisticsAttention : public hooks::AttentionOp {
   kernels::ReturnedFields returned_;
   ChosenEstimator estimator_;
   const kernels::AttentionOptions* present_ = nullptr;
+  const hooks::Qkv* inputs_ = nullptr;
   std::vector<kernels::AttentionPlan> plans_;  // one for each kind of layer: layers of the same kind share a workspace
 };
 

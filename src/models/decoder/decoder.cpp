@@ -153,7 +153,7 @@ std::vector<hooks::Stream> Decoder::forward_from(std::int64_t layer, const at::T
                hidden.size(2) == config_.width,
            "forward_from: the stream does not fit the tokens");
     passes.push_back(prepared(request, fused));
-    passes.back().hidden = hidden;
+    passes.back().hidden = hidden.to(like_.device());
   }
   return run_layers(std::move(passes), layer);
 }
@@ -253,9 +253,9 @@ void Decoder::place(Pass& pass, std::vector<PositionRange> ranges) const {
   }
   if (config_.positions == Positions::alibi) {
     if (config_.alibi.bfloat16) {
-      pass.key_bias = alibi_key_bias(config_.alibi, config_.heads, longest);
+      pass.key_bias = alibi_key_bias(config_.alibi, config_.heads, longest).to(like_.device());
     } else {
-      pass.distance_bias = alibi_distance_bias(config_.alibi, config_.heads, longest);
+      pass.distance_bias = alibi_distance_bias(config_.alibi, config_.heads, longest).to(like_.device());
     }
   }
   pass.ranges = std::move(ranges);
@@ -296,7 +296,8 @@ at::Tensor Decoder::first_stream(Pass& pass) const {
 }
 
 at::Tensor Decoder::embedded(const at::Tensor& ids) const {
-  const at::Tensor rows = weights_.embedding.defined() ? at::embedding(weights_.embedding, ids) : head_.rows(ids);
+  const at::Tensor own = ids.to(like_.device());
+  const at::Tensor rows = weights_.embedding.defined() ? at::embedding(weights_.embedding, own) : head_.rows(own);
   return config_.embedding_scale == 1 ? rows : rows * at::scalar_tensor(config_.embedding_scale, like_);
 }
 
@@ -312,7 +313,7 @@ at::Tensor Decoder::unembed(const at::Tensor& normalized) {
 }
 
 at::Tensor Decoder::logits_of(const at::Tensor& normalized) const {
-  at::Tensor logits = head_(normalized);
+  at::Tensor logits = head_(normalized.to(like_.device()));
   if (config_.logit_scale != 1) logits = logits * config_.logit_scale;
   if (config_.logit_soft_cap == 0) return logits;
   // tanh would make the cap of a product that overflowed.
@@ -321,17 +322,19 @@ at::Tensor Decoder::logits_of(const at::Tensor& normalized) const {
 }
 
 at::Tensor Decoder::final_normed(const at::Tensor& hidden) const {
-  return norm(hidden, config_.norm, config_.norm_epsilon, weights_.final_norm, config_.norm_offset,
+  return norm(hidden.to(like_.device()), config_.norm, config_.norm_epsilon, weights_.final_norm, config_.norm_offset,
               weights_.final_norm_bias);
 }
 
 Decoder::OutputRows Decoder::output_rows(const at::Tensor& ids) const {
   OutputRows found;
-  found.norm_weight = weights_.final_norm.to(at::kDouble) + config_.norm_offset;
-  found.rows = head_.rows(ids).to(at::kDouble) * config_.logit_scale;
+  const auto wide = [](const at::Tensor& x) { return x.to(at::kCPU, at::kDouble); };
+  const at::Tensor own = ids.to(like_.device());
+  found.norm_weight = wide(weights_.final_norm) + config_.norm_offset;
+  found.rows = wide(head_.rows(own)) * config_.logit_scale;
   found.constant = at::zeros({ids.size(0)}, at::kDouble);
-  if (weights_.final_norm_bias.defined()) found.constant += found.rows.matmul(weights_.final_norm_bias.to(at::kDouble));
-  if (head_.bias().defined()) found.constant += head_.bias().index_select(0, ids).to(at::kDouble) * config_.logit_scale;
+  if (weights_.final_norm_bias.defined()) found.constant += found.rows.matmul(wide(weights_.final_norm_bias));
+  if (head_.bias().defined()) found.constant += wide(head_.bias().index_select(0, own)) * config_.logit_scale;
   return found;
 }
 

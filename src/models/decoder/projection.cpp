@@ -11,10 +11,10 @@
 namespace gainlens::models {
 namespace {
 
-/// float64 is multiplied by libtorch: there is nothing to pack.
+/// On a GPU and in float64 libtorch multiplies: there is nothing to pack.
 bool stays_plain(const at::Tensor& weight, const at::Tensor& bias, WeightUse use) {
   return use == WeightUse::trained || weight.requires_grad() || weight.scalar_type() == at::kDouble ||
-         (bias.defined() && bias.requires_grad());
+         !weight.is_cpu() || (bias.defined() && bias.requires_grad());
 }
 
 /// The experts of a stack [expert, out, in], each packed in the memory of the stack if nobody else holds it.

@@ -50,7 +50,7 @@ class Projection {
                                               const at::Tensor& input);
   /// Whether our products with gradients take the input.
   bool is_trained_for(const at::Tensor& input) const {
-    return !is_packed_for(input) && input.scalar_type() == at::kFloat;
+    return !is_packed_for(input) && input.is_cpu() && input.scalar_type() == at::kFloat;
   }
 
   at::Tensor plain_;

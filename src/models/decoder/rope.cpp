@@ -21,7 +21,8 @@ RopeTables rope_tables(const RopeFrequencies& frequencies, std::int64_t position
 
 at::Tensor rotate(const at::Tensor& heads, const RopeTables& tables) {
   if (one_pass(heads)) return kernels::rotated(heads, tables.cosine, tables.sine);
-  if (heads.scalar_type() == at::kFloat) return kernels::trained_rotation(heads, tables.cosine, tables.sine);
+  if (heads.is_cpu() && heads.scalar_type() == at::kFloat)
+    return kernels::trained_rotation(heads, tables.cosine, tables.sine);
   const std::int64_t half = tables.cosine.size(-1), rest = heads.size(-1) - 2 * half;
   const at::Tensor cosine = tables.cosine.unsqueeze(1);  // [position, 1, head_dim / 2]: the same for every head
   const at::Tensor sine = tables.sine.unsqueeze(1);

@@ -20,6 +20,22 @@ bool same_kind(const kernels::AttentionOptions& a, const kernels::AttentionOptio
          a.backend == b.backend && a.returned == b.returned;
 }
 
+/// The statistics where their readers compute.
+kernels::QueryStatistics on_cpu(kernels::QueryStatistics statistics) {
+  if (statistics.n_eff.is_cpu()) return statistics;
+  for (at::Tensor* const field :
+       {&statistics.output, &statistics.first_mass, &statistics.sink_logit_mass, &statistics.first_weight,
+        &statistics.column_mean, &statistics.key_mean, &statistics.top_key, &statistics.top_weight,
+        &statistics.key_queries, &statistics.value_variance, &statistics.residual_by_dimension,
+        &statistics.observation_precision_by_dimension})
+    if (field->defined()) *field = field->cpu();
+#define GAINLENS_FIELD(name, ...) \
+  if (statistics.name.defined()) statistics.name = statistics.name.cpu();
+  GAINLENS_QUERY_SCALARS(GAINLENS_FIELD)
+#undef GAINLENS_FIELD
+  return statistics;
+}
+
 }  // namespace
 
 StatisticsAttention::StatisticsAttention(Callback callback, kernels::AttentionBackend backend,
@@ -41,6 +57,7 @@ hooks::ObservedAttention StatisticsAttention::observed(std::int64_t layer, const
       kernels::is_tracked(qkv.query) || kernels::is_tracked(qkv.key) || kernels::is_tracked(qkv.value);
   ASSERT(!gradient, "statistics attention has no gradient; run it under InferenceMode or NoGradGuard");
   std::vector<at::Tensor> outputs, n_effs, residuals;
+  inputs_ = &qkv;
   for (std::int64_t sequence = 0; sequence < qkv.query.size(0); ++sequence) {
     kernels::AttentionOptions own =
         bias != nullptr ? options_of_sequence(options, *bias, sequence, qkv.key.size(2)) : options;
@@ -59,7 +76,7 @@ hooks::ObservedAttention StatisticsAttention::observed(std::int64_t layer, const
       residuals.push_back(statistics.residual_by_dimension);
     }
     present_ = &plan.options();
-    callback_(layer, std::move(statistics));
+    callback_(layer, on_cpu(std::move(statistics)));
   }
   if (bias == nullptr) return {at::stack(outputs), {}, {}};
   return {at::stack(outputs), at::stack(n_effs), at::stack(residuals)};

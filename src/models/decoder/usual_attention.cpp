@@ -13,6 +13,12 @@
 namespace gainlens::models {
 namespace {
 
+/// Whether libtorch's attention would make a T x T matrix on a GPU: its kernels without one take 16-bit types alone, or
+/// round float32 further.
+bool makes_matrix(const at::Tensor& query) {
+  return !query.is_cpu() && query.element_size() > 2;
+}
+
 /// Whether libtorch's attention would need a T x T mask; nor do the tiles of kernels::training_attention() serve it.
 bool needs_mask(const hooks::Qkv& qkv, const kernels::AttentionOptions& options) {
   const bool hidden_by_window = options.window && *options.window < qkv.key.size(2);
@@ -50,7 +56,7 @@ at::Tensor UsualAttention::run(std::int64_t layer, const hooks::Qkv& qkv, const 
     own.scale = scale_of(qkv, options);
     return run(layer, of_one_width(qkv), own).narrow(3, 0, width);
   }
-  if (needs_mask(qkv, options)) return blocked(qkv, options);
+  if (needs_mask(qkv, options) || makes_matrix(qkv.query)) return blocked(qkv, options);
   // A score that overflows to -infinity would hide its key. Training reads no number back.
   if (!kernels::is_tracked(qkv.query)) kernels::check_products("attention", options.scale, qkv.query, qkv.key);
   // In float32 on the CPU ours is faster than libtorch's, with gradient and without.
