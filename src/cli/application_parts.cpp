@@ -57,7 +57,7 @@ constexpr std::array all_subcommands = {
         true},
     Subcommand{"look",
                "Look at one prompt: next tokens, and for every head what it attends to and on how much evidence", true},
-    Subcommand{"generate", "Continue a prompt: greedily or at random, from a cache of keys and values"},
+    Subcommand{"generate", "Continue a prompt: greedily or at random, from a cache of keys and values", true},
     Subcommand{"intervene",
                "What does a head mean for the model? Change heads, gates or layers, and measure the change of the loss",
                true},
@@ -131,9 +131,8 @@ void describe_application(CLI::App& app, GlobalOptions& global, const std::funct
   app.add_option("--threads", global.threads,
                  "Number of threads, at most 4 for each core of the machine, or 64 if that is more; 0: all cores")
       ->capture_default_str();
-  app.add_option(
-         "--device", global.device,
-         "Device to compute on: cpu, or cuda:N for a GPU (sweep, capture, look, intervene, gate-arms, inactive-heads)")
+  app.add_option("--device", global.device,
+                 "Device to compute on: cpu, or cuda:N for a GPU (docs/gpu.md says which subcommands take one)")
       ->capture_default_str();
   app.add_option("--seed", global.seed,
                  "Seed of all random numbers: the permutations of report and sink-vs-k, the weights and data order of "

@@ -11,6 +11,7 @@
 #include "core/listener.h"
 #include "formats/hub_cache.h"
 #include "generation/generate.h"
+#include "kernels/compute_device.h"
 #include "look/look_at_prompt.h"
 #include "models/checkpoint/end_tokens.h"
 #include "models/checkpoint/load_decoder.h"
@@ -103,6 +104,7 @@ void generate(const GenerateArguments& arguments, const GlobalOptions& global) {
   const sweep::TokenSourceOptions from = prompt_source(arguments);
   models::LoadOptions load;
   load.dtype = models::parse_dtype(arguments.dtype, "--dtype");
+  load.device = kernels::compute_device(global.device);
   load.stream = arguments.stream_weights;
   load.ignored_keys = arguments.ignored_config_keys;
   const std::filesystem::path path = formats::locate_checkpoint(arguments.model);

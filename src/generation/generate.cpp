@@ -69,7 +69,7 @@ class Generation {
     std::vector<models::Extension> extensions;
     for (Text* text : texts) extensions.push_back({&text->cache, text->next});
     const at::Tensor logits =
-        model_.unembed(model_.extend(extensions, options_.allow_extrapolation)).to(at::kDouble).contiguous();
+        model_.unembed(model_.extend(extensions, options_.allow_extrapolation)).to(at::kCPU, at::kDouble).contiguous();
     if (!logits.isfinite().all().item<bool>()) throw_run_failed("output head: the logits are NaN or infinite");
     for (std::size_t i = 0; i < texts.size(); ++i) {
       Text& text = *texts[i];
