@@ -215,7 +215,7 @@ at::Tensor Decoder::extend(std::span<const Extension> extensions, bool allow_ext
   passes[0].hidden = first_stream(passes[0]);
   const hooks::Stream stream = std::move(run_layers(std::move(passes), 0).front());
   for (std::size_t i = 0; i < segments.size(); ++i) segments[i].cache->add(added[i]);
-  return stream.hidden[0].index_select(0, at::tensor(last_rows, at::kLong));
+  return stream.hidden[0].index_select(0, at::tensor(last_rows, at::kLong).to(like_.device()));
 }
 
 /// Whether positions that were computed in a sequence of `before` have other rotations in one of `positions`.
