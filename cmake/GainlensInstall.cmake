@@ -6,8 +6,8 @@ include(CMakePackageConfigHelpers)
 set(_headers ${CMAKE_INSTALL_INCLUDEDIR}/gainlens)
 set(_package ${CMAKE_INSTALL_LIBDIR}/cmake/gainlens)
 
-foreach(_name core formats runfile tokenizers kernels data hooks bft models sweep training experiment language
-        recommend analyses reports)
+foreach(_name core formats runfile tokenizers kernels data hooks bft models generation sweep training experiment
+        language recommend analyses reports)
   set_target_properties(gainlens_${_name} PROPERTIES EXPORT_NAME ${_name})
   target_compile_features(gainlens_${_name} INTERFACE cxx_std_20)
   install(TARGETS gainlens_${_name} EXPORT gainlens ARCHIVE INCLUDES DESTINATION ${_headers})

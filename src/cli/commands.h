@@ -35,6 +35,9 @@ void add_evaluate(CLI::App& app, const GlobalOptions& global, Action& action);
 /// `evaluate recommend`, to the subcommand `evaluate`.
 void add_evaluate_recommend(CLI::App& evaluate, const GlobalOptions& global, Action& action);
 
+/// `train finetune`, to the subcommand `train`.
+void add_train_finetune(CLI::App& train, const GlobalOptions& global, Action& action);
+
 /// `train recommend`, to the subcommand `train`.
 void add_train_recommend(CLI::App& train, const GlobalOptions& global, Action& action);
 

@@ -171,6 +171,7 @@ void add_train(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* train = add_subcommand(app, subcommand_named("train"), "gainlens train language-model --help");
   train->require_subcommand(1);
   add_train_recommend(*train, global, action);
+  add_train_finetune(*train, global, action);
   CLI::App* command =
       add_subcommand(*train,
                      {"language-model",

@@ -1,0 +1,211 @@
+#include "cli/commands.h"
+#include "cli/given_run.h"
+#include "cli/name_list.h"
+#include "cli/text_options.h"
+#include "core/check.h"
+#include "core/console.h"
+#include "core/counted.h"
+#include "core/json.h"
+#include "core/listener.h"
+#include "data/question_split.h"
+#include "formats/hub_cache.h"
+#include "language/finetune.h"
+#include "recommend/recommender_files.h"
+
+#include <ATen/Parallel.h>
+
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace gainlens::cli {
+namespace {
+
+struct TrainFinetuneArguments {
+  std::string model;
+  std::string task, data, test;
+  std::vector<std::string> arms = {"sft"};
+  std::vector<double> noise = {0};
+  std::int64_t seeds = 1, passages = 5;
+  std::uint64_t data_seed = 0;
+  data::SplitSizes sizes{.training = 1000, .validation = 1000, .test = 0};
+  language::FinetuneSettings settings;
+  std::string out;
+};
+
+std::string name_of_data(const TrainFinetuneArguments& arguments) {
+  const std::filesystem::path file = arguments.data.empty() ? arguments.task : arguments.data;
+  const std::string name = file.filename().string();
+  return arguments.task == "nq" ? fmt::format("{}, {} passages", name, arguments.passages) : name;
+}
+
+std::vector<data::Question> questions_of(const TrainFinetuneArguments& arguments, const std::string& file) {
+  if (arguments.task == "squad") return data::read_squad(file);
+  if (arguments.task != "nq") return data::read_prompts_and_answers(file);
+  data::OpenPrompts made = data::open_prompts(data::read_nq_open(file), arguments.passages, arguments.data_seed);
+  if (made.distractors == data::Distractors::pool)
+    tell_warning(
+        "{}: has too few retrieved passages; distractors are gold passages of other questions, without the answer, "
+        "which are easier to tell apart. The paper's are retrieved",
+        printable(file));
+  return std::move(made.questions);
+}
+
+data::QuestionSplit split_of(const TrainFinetuneArguments& arguments, bool quiet) {
+  const bool known = arguments.task == "squad" || arguments.task == "nq";
+  CHECK(!known || !arguments.data.empty(), "--data: is missing; give the file with the questions of --task {}",
+        arguments.task);
+  CHECK(known || arguments.data.empty(), "--data: --task names the file already ({}); leave --data out",
+        printable(arguments.task, 60));
+  CHECK(known || arguments.task.ends_with(".jsonl") || arguments.task.ends_with(".jsonl.gz"),
+        "--task: '{}'; must be squad, nq or a file *.jsonl", printable(arguments.task, 60));
+  std::vector<data::Question> questions = questions_of(arguments, known ? arguments.data : arguments.task);
+  data::QuestionSplit split = arguments.test.empty()
+                                  ? data::split_questions(std::move(questions), arguments.sizes, arguments.data_seed)
+                                  : data::split_questions(std::move(questions), questions_of(arguments, arguments.test),
+                                                          arguments.sizes, arguments.data_seed);
+  if (quiet) return split;
+  tell_note("{} to learn from, {} to choose the best epoch by, {} to test on; no question is in two of them{}",
+            counted(split.training.size(), "row"), split.validation.size(), split.test.size(),
+            split.selection_rows > 0
+                ? fmt::format(", but for the first {} of the test, which choose too", split.selection_rows)
+                : "");
+  if (split.repeated > 0)
+    tell_note("{} left out, whose text is in an earlier part too", counted_are(split.repeated, "question"));
+  return split;
+}
+
+struct Spread {
+  double mean = 0, deviation = 0;
+};
+
+Spread spread_of(const std::vector<double>& values) {
+  Spread spread;
+  for (const double value : values) spread.mean += value / static_cast<double>(values.size());
+  for (const double value : values)
+    spread.deviation += (value - spread.mean) * (value - spread.mean) / static_cast<double>(values.size() - 1);
+  spread.deviation = values.size() > 1 ? std::sqrt(spread.deviation) : 0;
+  return spread;
+}
+
+void print(const std::vector<experiment::Outcome>& outcomes, const std::string& out, bool json) {
+  if (json) {
+    OrderedJson jobs = OrderedJson::array();
+    for (const experiment::Outcome& one : outcomes)
+      jobs.push_back({{"arm", one.job.label()},
+                      {"seed", one.job.seed},
+                      {"best_epoch", one.result.best_epoch},
+                      {"metrics", one.result.test},
+                      {"seconds", one.seconds}});
+    write_result(json_text({{"run", out}, {"trainings", jobs}}) + "\n");
+    return;
+  }
+  std::vector<std::string> labels;
+  std::map<std::string, std::map<std::string, std::vector<double>>> values;
+  std::map<std::string, double> seconds;
+  for (const experiment::Outcome& one : outcomes) {
+    if (!values.contains(one.job.label())) labels.push_back(one.job.label());
+    for (const auto& [name, value] : one.result.test) values[one.job.label()][name].push_back(value);
+    seconds[one.job.label()] += one.seconds;
+  }
+  print_result("{:<20} {:>5}  {:<16} {:<16} {}\n", "arm", "seeds", "exact match", "F1", "seconds");
+  for (const std::string& label : labels) {
+    const auto& of = values.at(label);
+    const Spread exact = spread_of(of.at("exact_match")), f1 = spread_of(of.at("f1"));
+    print_result("{:<20} {:>5}  {:.4f} ± {:.4f}  {:.4f} ± {:.4f}  {:.0f}\n", label, of.at("f1").size(), exact.mean,
+                 exact.deviation, f1.mean, f1.deviation, seconds.at(label));
+    if (of.contains("f1_not_selected")) {
+      const Spread own = spread_of(of.at("f1_not_selected"));
+      print_result("{:<20} {:>5}  {:<16} {:.4f} ± {:.4f}\n", "", "", "  not selected on", own.mean, own.deviation);
+    }
+  }
+  print_result("scores of every question: {}/run.h5, which gainlens compare reads\n", printable(out));
+}
+
+void run(const TrainFinetuneArguments& arguments, const GlobalOptions& global) {
+  language::FinetuneRequest request;
+  request.model = formats::locate_checkpoint(arguments.model);
+  refuse_run_for_checkpoint(request.model);
+  CHECK(!recommend::is_recommender(request.model), "{}: is a recommender; finetune takes language models",
+        printable(arguments.model));
+  request.split = split_of(arguments, global.quiet);
+  request.data_name = name_of_data(arguments);
+  request.arms = arguments.arms;
+  request.noise = arguments.noise;
+  request.data_seed = arguments.data_seed;
+  request.seed = global.seed;
+  request.seeds = arguments.seeds;
+  request.settings = arguments.settings;
+  request.out = arguments.out;
+  request.threads = global.threads > 0 ? global.threads : at::get_num_threads();
+  request.quiet = global.quiet;
+  request.program_version = GAINLENS_VERSION;
+  print(language::finetune(request), arguments.out, global.json);
+}
+
+}  // namespace
+
+void add_train_finetune(CLI::App& train, const GlobalOptions& global, Action& action) {
+  std::string arms = "Arms:\n";
+  for (const language::FinetuneArm& arm : language::finetune_arms())
+    arms += fmt::format("  {:<12} {}\n", arm.name, arm.help);
+  CLI::App* command = add_subcommand(
+      train, {"finetune", "Fine-tune a language model on questions, and score its answers to held-out ones"},
+      "gainlens train finetune MODEL --task squad --data dev-v1.1.json.gz --train-rows 64 --validation-rows 32 "
+      "--test-rows 200 --noise 0 40 --arm sft,focal --seeds 2 --out run",
+      arms +
+          "A training may be killed at any moment. The same command called again continues and ends with the same\n"
+          "numbers. More arms, seeds and levels of noise may be asked for in the same folder. docs/finetune.md has "
+          "more.");
+  auto arguments = std::make_shared<TrainFinetuneArguments>();
+  add_model_option(*command, arguments->model);
+  command
+      ->add_option("--task", arguments->task,
+                   "squad, nq, or a file *.jsonl with lines {\"prompt\": \"..\", \"answers\": [\"..\"]}")
+      ->required();
+  command->add_option("--data", arguments->data,
+                      "File of squad (SQuAD v1.1 JSON) or nq (JSON Lines of Lost in the Middle), plain or gzipped");
+  command->add_option(
+      "--test", arguments->test,
+      "A second file to test on; its first rows also choose the best epoch, as in the paper. Without it "
+      "--data is split by articles or questions");
+  command->add_option("--train-rows", arguments->sizes.training, "Rows to learn from")->capture_default_str();
+  command->add_option("--validation-rows", arguments->sizes.validation, "Rows to choose the best epoch by")
+      ->capture_default_str();
+  command->add_option("--test-rows", arguments->sizes.test, "Rows to test on; 0: all that are left")
+      ->capture_default_str();
+  command->add_option("--data-seed", arguments->data_seed, "Of the split, the places of passages and the noise")
+      ->capture_default_str();
+  command->add_option("--passages", arguments->passages, "nq: passages of a prompt, one of them the gold one")
+      ->capture_default_str();
+  command
+      ->add_option("--noise", arguments->noise,
+                   "Percent of the words of training answers that are replaced by words of other answers; several "
+                   "levels are trained one after the other")
+      ->capture_default_str();
+  add_name_list(*command, "--arm", arguments->arms, "What to train, see below; several with commas");
+  command->add_option("--seeds", arguments->seeds, "Number of seeds: --seed, --seed + 1, ...")->capture_default_str();
+  language::FinetuneSettings& settings = arguments->settings;
+  command->add_option("--epochs", settings.epochs, "Epochs")->capture_default_str();
+  command->add_option("--batch", settings.batch, "Rows of a step")->capture_default_str();
+  command->add_option("--learning-rate", settings.learning_rate, "Of AdamW")->capture_default_str();
+  command->add_option("--weight-decay", settings.weight_decay, "Of matrices")->capture_default_str();
+  command->add_option("--warmup-ratio", settings.warmup_ratio, "Share of the steps in which the learning rate grows")
+      ->capture_default_str();
+  command->add_option("--max-gradient-norm", settings.max_gradient_norm, "0: no clipping")->capture_default_str();
+  command
+      ->add_option("--max-length", settings.max_length, "Most tokens of a row to learn from; longer ones are left out")
+      ->capture_default_str();
+  command
+      ->add_option("--precision-learning-rate", settings.precision_learning_rate,
+                   "Factor on the learning rate of a filter's parameters")
+      ->capture_default_str();
+  command->add_option("--max-new", settings.max_new, "Most tokens of an answer in the test")->capture_default_str();
+  command->add_option("--out", arguments->out, "Run folder; the same request continues in it")->required();
+  command->callback([arguments, &global, &action] { action = [arguments, &global] { run(*arguments, global); }; });
+}
+
+}  // namespace gainlens::cli

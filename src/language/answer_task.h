@@ -1,0 +1,85 @@
+#pragma once
+
+#include "language/answer_rows.h"
+#include "language/filter_host.h"
+#include "models/decoder/decoder.h"
+#include "training/data_order.h"
+#include "training/filter_training.h"
+#include "training/trainer.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace gainlens::language {
+
+/// What the loss of a token is. With p the probability of the right token, it is (1 - p)^gamma (-ln p): gamma 0 is
+/// cross-entropy. Source: Lin et al., "Focal Loss for Dense Object Detection" (2017).
+struct FocalLoss {
+  double gamma = 0;  ///< if it is not learned
+  /// gamma = softplus(alpha) with alpha 0 at the start, ln 2, as in the paper. The loss falls as gamma grows, so its
+  /// gradient can only raise it.
+  bool learned = false;
+};
+
+struct AnswerTaskOptions {
+  std::int64_t batch = 4;  ///< rows of a step
+  double weight_decay = 0.05;
+  std::optional<FocalLoss> focal;  ///< empty: cross-entropy
+  double precision_factor = 100;   ///< of a filter's parameters: their learning rate over that of the others
+};
+
+/// Fine-tuning of a decoder on answers. The loss of a step is the mean over the answer tokens of its rows, the end
+/// included; tokens of prompts have no loss. Rows go through the model one at a time, so none sees another and no
+/// padding is computed.
+class AnswerTask : public training::Task {
+ public:
+  /// @param weights  of the pretrained model, float32; trained in place
+  /// @param keep     called with the weights at each new best validation loss; returns what notes() says of it
+  AnswerTask(models::DecoderConfig config, models::DecoderWeights weights, std::vector<AnswerRow> training,
+             std::vector<AnswerRow> validation, std::uint64_t seed, const AnswerTaskOptions& options,
+             std::function<Json(const models::DecoderWeights&)> keep);
+
+  std::vector<training::ParameterGroup> parameters() override;
+  double accumulate_gradients(std::int64_t step) override;
+  double amount(std::int64_t step) const override;
+  /// Mean cross-entropy of the answer tokens, whatever the loss of the training is, in nats.
+  double validation_loss() override;
+  void keep_best() override { kept_ = keep_(weights_); }
+  Json notes() const override;
+  void restore(const Json& notes) override;
+
+  /// Steps of so many epochs; the last batch of an epoch goes on into the next one.
+  std::int64_t steps_of(std::int64_t epochs) const;
+  const Json& kept() const { return kept_; }
+  /// gamma at each evaluation; empty without focal loss.
+  const std::vector<double>& gammas() const { return gammas_; }
+  const training::FilterTraining& filter() const { return filter_; }
+
+ private:
+  hooks::Tokens inputs_of(const AnswerRow& row) const;
+  at::Tensor losses_of(const AnswerRow& row, bool training);
+  at::Tensor sum_of_losses(const AnswerRow& row);
+  at::Tensor gamma() const;
+  std::span<const std::int64_t> rows_of(std::int64_t step);
+
+  models::DecoderConfig config_;
+  models::DecoderWeights weights_;
+  models::Decoder decoder_;
+  DecoderFilterHost filter_host_;
+  std::vector<AnswerRow> training_, validation_;
+  training::DataOrder order_;
+  AnswerTaskOptions options_;
+  training::FilterTraining filter_;
+  std::function<Json(const models::DecoderWeights&)> keep_;
+  at::Tensor alpha_;  // [1]; undefined: gamma is not learned
+  Json kept_;
+  std::vector<double> gammas_;
+  std::vector<std::int64_t> present_;  // rows of the last step
+};
+
+}  // namespace gainlens::language

@@ -1,0 +1,506 @@
+#include "language/finetune.h"
+
+#include "bft/warm_up.h"
+#include "core/atomic_file.h"
+#include "core/available_memory.h"
+#include "core/check.h"
+#include "core/checked.h"
+#include "core/counted.h"
+#include "core/listener.h"
+#include "core/nearest.h"
+#include "core/quantity.h"
+#include "core/sha256.h"
+#include "data/answer_corruption.h"
+#include "data/answer_scores.h"
+#include "data/chunks.h"
+#include "experiment/finished_jobs.h"
+#include "experiment/result_file.h"
+#include "generation/generate.h"
+#include "models/checkpoint/checkpoint.h"
+#include "models/checkpoint/checkpoint_source.h"
+#include "models/checkpoint/end_tokens.h"
+#include "models/checkpoint/initial_weights.h"
+#include "models/checkpoint/load_decoder.h"
+#include "models/checkpoint/model_size.h"
+#include "models/checkpoint/save_checkpoint.h"
+#include "models/decoder/filter_config.h"
+#include "models/families/gguf_config.h"
+#include "runfile/experiment_run.h"
+#include "runfile/kept_files.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+namespace gainlens::language {
+namespace {
+
+constexpr const char* checkpoint_names[] = {"config.json", "model.safetensors"};
+constexpr const char* predictions_name = "predictions.jsonl";
+constexpr std::int64_t finetune_version = 1;
+constexpr std::size_t prompts_at_once = 16;
+
+runfile::KeptFiles checkpoint_files(const std::filesystem::path& folder) {
+  return {folder, checkpoint_names};
+}
+
+const FinetuneArm& arm_named(const std::string& name) {
+  std::vector<std::string> names;
+  for (const FinetuneArm& arm : finetune_arms()) {
+    if (arm.name == name) return arm;
+    names.push_back(arm.name);
+  }
+  throw_invalid("--arm: '{}'; must be one of {}{}", printable(name, 60), fmt::join(names, ", "),
+                did_you_mean(name, names));
+}
+
+/// "np10", "np2.5".
+std::string variant_of_noise(double percent) {
+  return fmt::format("np{}", percent);
+}
+
+double noise_of_variant(const std::string& variant) {
+  return std::stod(variant.substr(2));
+}
+
+void check_settings(const FinetuneSettings& settings) {
+  const auto positive = [](std::int64_t value, const char* option) {
+    CHECK(value >= 1, "{}: {}; must be at least 1", option, value);
+  };
+  positive(settings.epochs, "--epochs");
+  positive(settings.batch, "--batch");
+  positive(settings.max_new, "--max-new");
+  CHECK(settings.max_length >= 3, "--max-length: {}; must be at least 3", settings.max_length);
+  const auto from_to = [](double value, double most, const char* option) {
+    CHECK(value >= 0 && value <= most, "{}: {}; must be 0 to {}", option, value, most);
+  };
+  from_to(settings.learning_rate, 1, "--learning-rate");
+  from_to(settings.weight_decay, 1, "--weight-decay");
+  from_to(settings.warmup_ratio, 1, "--warmup-ratio");
+  from_to(settings.max_gradient_norm, 1e6, "--max-gradient-norm");
+  from_to(settings.precision_learning_rate, 1e6, "--precision-learning-rate");
+}
+
+Json to_json(const FinetuneSettings& settings) {
+  return {{"epochs", settings.epochs},
+          {"batch", settings.batch},
+          {"learning_rate", settings.learning_rate},
+          {"weight_decay", settings.weight_decay},
+          {"warmup_ratio", settings.warmup_ratio},
+          {"max_gradient_norm", settings.max_gradient_norm},
+          {"precision_learning_rate", settings.precision_learning_rate},
+          {"max_length", settings.max_length},
+          {"max_new", settings.max_new}};
+}
+
+void check_model(const models::CheckpointSource& source, bool quiet) {
+  const std::string where = source.where();
+  const models::DecoderConfig& config = source.config;
+  CHECK(
+      source.scaled.empty(),
+      "{}: has weights that are stored as numbers and scales; all weights are trained here, so give the checkpoint in "
+      "float32 or bfloat16",
+      where);
+  CHECK(config.attention_layers(config.layers) == config.layers,
+        "{}: has layers of linear attention (the gated delta rule), which are not trained", where);
+  const std::string stack = models::stacked_tensor(config);
+  CHECK(stack.empty(), "{}: has '{}', one of a stack (experts, or norms of single heads), which is not trained", where,
+        stack);
+  CHECK(!config.filter, "{}: has a filter of its own; give the plain model", where);
+  // The weights, their gradients and both moments of AdamW. Activations come on top.
+  const auto needed = static_cast<std::uint64_t>(models::parameter_count(config)) * 4 * sizeof(float);
+  const auto available = available_memory();
+  CHECK(!available || needed <= *available,
+        "{}: weights, gradients and moments take {}, and {} of memory are available; give a smaller model", where,
+        format_bytes(needed), format_bytes(*available));
+  if (quiet) return;
+  tell_note("{:.1f} million parameters: weights, gradients and moments take {}, activations of {} more",
+            static_cast<double>(models::parameter_count(config)) * 1e-6, format_bytes(needed), "one row at a time");
+}
+
+/// The paper's filter for fine-tuning. It begins to act when the learning rate has grown to its peak.
+bft::FilterOptions filter_options(std::int64_t warm_up) {
+  bft::FilterOptions filter = models::default_decoder_filter();
+  filter.estimator = bft::Estimator::reml_conjugate;
+  filter.most_precision = 3;
+  filter.most_process_noise = 10;
+  filter.process_noise_start = -2;
+  filter.warm_up = warm_up;
+  return filter;
+}
+
+/// The content of config.json of what is trained.
+OrderedJson document_of(const models::CheckpointSource& source, const FinetuneArm& arm, std::int64_t warm_up) {
+  Json document;
+  if (const auto* gguf = std::get_if<formats::GgufFile>(&source.tensors)) {
+    document = models::describe_gguf(*gguf).config;
+  } else {
+    document = read_json_file(source.path / "config.json");
+  }
+  document["torch_dtype"] = "float32";
+  document.erase("dtype");
+  if (arm.filter != bft::Arm::plain) {
+    document[models::filter_key] = Json(knobs_to_json(bft::filter_knobs(), filter_options(warm_up)));
+    if (arm.filter != bft::Arm::bft) document[models::filter_arm_key] = bft::name_of(arm.filter);
+  }
+  return OrderedJson(document);
+}
+
+/// The weights of the model with those of a filter before training.
+models::DecoderWeights with_filter(const models::DecoderConfig& config, models::DecoderWeights weights,
+                                   std::uint64_t seed) {
+  if (!config.filter) return weights;
+  models::DecoderWeights fresh = models::initial_weights(config, seed);
+  weights.precision = fresh.precision;
+  for (std::size_t layer = 0; layer < weights.layers.size(); ++layer)
+    weights.layers[layer].filter = fresh.layers[layer].filter;
+  return weights;
+}
+
+/// Copies the tokenizer of a folder beside the weights. That of a GGUF file stays in it.
+void copy_tokenizer(const models::CheckpointSource& source, const std::filesystem::path& folder) {
+  if (source.is_gguf()) return;
+  for (const std::filesystem::path& file : tokenizers::tokenizer_files(source.path))
+    std::filesystem::copy_file(file, folder / file.filename(), std::filesystem::copy_options::overwrite_existing);
+}
+
+std::string sha256_of(const std::vector<data::Question>& questions, std::string_view part) {
+  Sha256 hash;
+  for (const data::Question& question : questions) {
+    const Json line = {part, question.id, question.prompt, question.answers};
+    hash.update(line.dump() + "\n");
+  }
+  return hash.hex();
+}
+
+std::string sha256_of(const data::QuestionSplit& split) {
+  return sha256_hex(sha256_of(split.training, "training") + sha256_of(split.validation, "validation") +
+                    sha256_of(split.test, "test"));
+}
+
+/// What all jobs share.
+class Finetuning : public experiment::Subject {
+ public:
+  Finetuning(const FinetuneRequest& request, models::CheckpointSource source)
+      : request_(request),
+        source_(std::move(source)),
+        tokenizer_(tokenizers::open_tokenizer(source_.path)),
+        tokens_{*tokenizer_, bos(), end()},
+        corruption_(request.split.training, request.data_seed) {
+    for (const data::Question& question : request_.split.test)
+      prompts_.push_back(prompt_tokens(tokens_, question.prompt));
+    generation::check_can_generate(source_.config, prompts_, generation_options());
+    validation_ = rows_of(request_.split.validation, 0, "validation");
+    for (const double level : request_.noise) {
+      const auto rows = std::ssize(training_[variant_of_noise(level)] =
+                                       rows_of(request_.split.training, level, variant_of_noise(level)));
+      for (const std::string& name : request_.arms) check_arm(arm_named(name), rows);
+    }
+  }
+
+  bool trains(const experiment::Job&) const override { return true; }
+  double cost(const experiment::Job&) const override { return static_cast<double>(request_.settings.epochs); }
+  Json request_of(const experiment::Job& job, const Json& run) const override {
+    Json own = run;
+    own["arm"] = job.arm;
+    own["noise"] = noise_of_variant(job.variant);
+    own["seed"] = job.seed;
+    return own;
+  }
+  experiment::StoredResult prove(const experiment::Job& job) const override {
+    experiment::StoredResult stored =
+        experiment::load_result(job.folder / experiment::result_name, job.label(), job.seed);
+    runfile::prove_kept(stored.kept, checkpoint_files(job.folder),
+                        {"this training", experiment::result_name,
+                         fmt::format("delete {} and repeat the command, which trains this seed again",
+                                     printable(job.folder.string()))});
+    return stored;
+  }
+  bool is_finished(const experiment::Job&, const experiment::Result& result) const override {
+    return experiment::is_finished(result, request_.settings.epochs, 0);
+  }
+  experiment::StoredResult run(const experiment::Work& work) override;
+  void combine() override;
+
+  Json request() const {
+    Json files = Json::object();
+    for (const std::filesystem::path& file : source_.files)
+      if (file.extension() != ".json") files[file.filename().string()] = sha256_file(file);
+    return {{"kind", "train finetune"},
+            {"version", finetune_version},
+            {"unit", "question"},
+            {"model", {{"family", source_.config.family}, {"files", files}}},
+            {"tokenizer", tokenizers::tokenizer_sha256(source_.path)},
+            {"data",
+             {{"name", request_.data_name},
+              {"split", sha256_of(request_.split)},
+              {"training", request_.split.training.size()},
+              {"validation", request_.split.validation.size()},
+              {"test", request_.split.test.size()},
+              {"selection_rows", request_.split.selection_rows},
+              {"seed", request_.data_seed}}},
+            {"training", to_json(request_.settings)},
+            {"threads", request_.threads}};
+  }
+
+ private:
+  std::optional<tokenizers::TokenId> bos() const {
+    std::optional<tokenizers::TokenId> of_config;
+    if (source_.config.bos_token)
+      of_config = checked_cast<tokenizers::TokenId>(*source_.config.bos_token, "bos_token_id");
+    return data::decide_bos(data::BosPolicy::automatic, tokenizer_.get(), of_config, {}).token;
+  }
+  tokenizers::TokenId end() const {
+    const models::EndTokens ends = models::end_tokens(source_);
+    CHECK(!ends.ids.empty(), "{}: names no token that ends a text (eos_token_id), which ends each answer",
+          source_.where());
+    return checked_cast<tokenizers::TokenId>(ends.ids.front(), "eos_token_id");
+  }
+  generation::GenerationOptions generation_options() const {
+    return {.max_new = request_.settings.max_new, .ends = {tokens_.end}};
+  }
+  std::vector<AnswerRow> rows_of(const std::vector<data::Question>& questions, double noise,
+                                 const std::string& name) const;
+  std::int64_t steps_of(std::int64_t rows, std::int64_t epochs) const {
+    return (epochs * rows + request_.settings.batch - 1) / request_.settings.batch;
+  }
+  std::int64_t warm_up_of(std::int64_t rows) const {
+    const std::int64_t steps = steps_of(rows, request_.settings.epochs);
+    return static_cast<std::int64_t>(std::ceil(request_.settings.warmup_ratio * static_cast<double>(steps)));
+  }
+  /// Refuses a filter for a model with a part that it does not know.
+  void check_arm(const FinetuneArm& arm, std::int64_t rows) const {
+    if (arm.filter == bft::Arm::plain) return;
+    models::parse_decoder_config(Json(document_of(source_, arm, warm_up_of(rows))),
+                                 fmt::format("--arm {}: {}", arm.name, source_.where()));
+    const std::string never = bft::why_never_in_force(filter_options(warm_up_of(rows)),
+                                                      steps_of(rows, request_.settings.epochs), steps_of(rows, 1));
+    if (arm.filter == bft::Arm::bft && !never.empty())
+      tell_warning("--arm {}: the filter does not act in this training: {}", arm.name, never);
+  }
+  experiment::Result evaluated(const experiment::Job& job) const;
+
+  const FinetuneRequest& request_;
+  models::CheckpointSource source_;
+  std::unique_ptr<const tokenizers::Tokenizer> tokenizer_;
+  AnswerTokens tokens_;
+  data::AnswerCorruption corruption_;
+  std::vector<std::vector<tokenizers::TokenId>> prompts_;   // [test question]
+  std::map<std::string, std::vector<AnswerRow>> training_;  // by variant
+  std::vector<AnswerRow> validation_;
+};
+
+/// The rows that fit. What is left out is said.
+std::vector<AnswerRow> Finetuning::rows_of(const std::vector<data::Question>& questions, double noise,
+                                           const std::string& name) const {
+  const std::int64_t most = std::min(request_.settings.max_length, source_.config.max_positions);
+  std::vector<AnswerRow> rows;
+  std::vector<std::string> too_long;
+  std::int64_t joined = 0;
+  for (const data::Question& question : questions) {
+    AnswerRow row =
+        answer_row(tokens_, question.prompt, corruption_.corrupted(question.answers.front(), question.id, noise));
+    if (std::ssize(row.ids) > most) {
+      too_long.push_back(question.id);
+      continue;
+    }
+    joined += row.joined ? 1 : 0;
+    rows.push_back(std::move(row));
+  }
+  if (!too_long.empty())
+    tell_warning("{}: {} longer than {} tokens and left out, the first of them '{}'", name,
+                 counted_are(too_long.size(), "row"), most, printable(too_long.front(), 60));
+  if (joined > 0 && !request_.quiet)
+    tell_note("{}: in {} the tokenizer joins prompt and answer; each was encoded by itself", name,
+              counted(joined, "row"));
+  CHECK(!rows.empty(), "{}: every row is longer than {} tokens; raise --max-length", name, most);
+  return rows;
+}
+
+experiment::StoredResult Finetuning::run(const experiment::Work& work) {
+  const experiment::Job& job = work.job;
+  const std::string label = fmt::format("{} seed {}", job.label(), job.seed);
+  const FinetuneSettings& settings = request_.settings;
+  experiment::StoredResult stored;
+  training::TrainingOutcome outcome;
+  {
+    const FinetuneArm& arm = arm_named(job.arm);
+    std::vector<AnswerRow> rows = training_.at(job.variant);
+    const std::int64_t warm_up = warm_up_of(std::ssize(rows));
+    const OrderedJson document = document_of(source_, arm, warm_up);
+    const models::DecoderConfig config = models::parse_decoder_config(Json(document), source_.where());
+    models::DecoderWeights weights = models::load_checkpoint(source_.path).weights;
+    AnswerTask task(config, with_filter(config, std::move(weights), job.seed), std::move(rows), validation_, job.seed,
+                    {.batch = settings.batch,
+                     .weight_decay = settings.weight_decay,
+                     .focal = arm.focal,
+                     .precision_factor = settings.precision_learning_rate},
+                    [&](const models::DecoderWeights& weights) {
+                      models::save_checkpoint(job.folder, document, weights, at::kFloat);
+                      return runfile::checksums_of(checkpoint_files(job.folder));
+                    });
+    const training::TrainingFolder folder(job.folder / "training", work.request);
+    training::TrainerOptions options;
+    options.steps = task.steps_of(settings.epochs);
+    options.schedule.decay = training::Decay::constant;
+    options.schedule.warmup_steps = warm_up;
+    options.optimizer.learning_rate = settings.learning_rate;
+    options.optimizer.beta2 = 0.999;
+    options.max_gradient_norm = settings.max_gradient_norm;
+    options.evaluate_every = options.save_every = task.steps_of(1);
+    options.quiet = true;  // the progress of all trainings is shown together
+    std::int64_t epochs = 0;
+    options.evaluated = [&](const training::Evaluation& point) {
+      ++epochs;
+      work.progress.epoch_done(fmt::format("{}, step {}, loss {:.4f}, held out {:.4f}", label, point.step,
+                                           point.training_loss, point.validation_loss));
+    };
+    outcome = training::train(task, folder, options);
+    work.progress.skip(static_cast<double>(settings.epochs - epochs), label + " done");
+    runfile::prove_kept(task.kept(), checkpoint_files(job.folder),
+                        {fmt::format("the best step, {},", outcome.best_step), "the training state",
+                         fmt::format("delete {} to train again", printable(folder.state_file().string()))});
+    write_file_atomically(folder.path() / "history.csv", training::history_csv(outcome.history));
+    stored.result.filter = task.filter().curves();
+    if (!stored.result.filter.empty()) write_file_atomically(folder.path() / "filter.csv", task.filter().csv());
+    const std::vector<double>& gammas = task.gammas();
+    if (!gammas.empty()) {
+      std::string csv = "step,gamma\n";
+      for (std::size_t i = 0; i < gammas.size() && i < outcome.history.size(); ++i)
+        csv += fmt::format("{},{}\n", outcome.history[i].step, gammas[i]);
+      write_file_atomically(folder.path() / "gamma.csv", csv);
+    }
+  }
+  copy_tokenizer(source_, job.folder);
+  std::map<std::string, std::vector<double>> filter = std::move(stored.result.filter);
+  stored.result = evaluated(job);
+  stored.result.filter = std::move(filter);
+  stored.kept = runfile::checksums_of(checkpoint_files(job.folder));
+  for (const training::Evaluation& point : outcome.history) {
+    stored.result.curve[runfile::training_loss].push_back(point.training_loss);
+    stored.result.curve["validation_loss"].push_back(point.validation_loss);
+    if (point.step == outcome.best_step) stored.result.best_epoch = std::ssize(stored.result.curve["validation_loss"]);
+  }
+  return stored;
+}
+
+/// Greedy answers of the checkpoint in the folder of the job, and what they are worth.
+experiment::Result Finetuning::evaluated(const experiment::Job& job) const {
+  const auto model = models::load_own_decoder(job.folder);
+  const std::vector<data::Question>& questions = request_.split.test;
+  experiment::Result result;
+  std::vector<double>&exact = result.scores["exact_match"], &f1 = result.scores["f1"];
+  std::string lines;
+  for (std::size_t begin = 0; begin < questions.size(); begin += prompts_at_once) {
+    const std::size_t count = std::min(prompts_at_once, questions.size() - begin);
+    const generation::Generated generated =
+        generation::generate(*model, std::span(prompts_).subspan(begin, count), generation_options());
+    for (std::size_t i = 0; i < count; ++i) {
+      std::vector<tokenizers::TokenId> tokens = generated.continued[i].tokens;
+      if (generated.continued[i].ended) tokens.pop_back();
+      const data::Question& question = questions[begin + i];
+      const std::string answer = answer_in(tokenizer_->decode(tokens));
+      const data::AnswerScore score = data::answer_score(answer, question.answers);
+      exact.push_back(score.exact);
+      f1.push_back(score.f1);
+      lines += json_text({{"id", question.id},
+                          {"answer", answer},
+                          {"accepted", question.answers},
+                          {"exact_match", score.exact},
+                          {"f1", score.f1}}) +
+               "\n";
+    }
+  }
+  write_file_atomically(job.folder / predictions_name, lines);
+  const auto held_out = static_cast<std::size_t>(request_.split.selection_rows);
+  for (const auto* name : {"exact_match", "f1"}) {
+    const std::span<const double> scores = result.scores[name];
+    result.test[name] = mean_score(scores);
+    if (held_out > 0 && held_out < scores.size())
+      result.test[std::string(name) + "_not_selected"] = mean_score(scores.subspan(held_out));
+  }
+  return result;
+}
+
+void Finetuning::combine() {
+  runfile::ExperimentRun run;
+  run.request = read_json_file(request_.out / experiment::request_name);
+  run.unit_scores = {{"exact_match", true, "1"}, {"f1", true, "1"}};
+  for (const data::Question& question : request_.split.test) run.units.push_back(question.id);
+  std::vector<experiment::SoughtArm> sought;
+  for (const FinetuneArm& arm : finetune_arms()) {
+    const std::filesystem::path folder = request_.out / arm.name;
+    if (!std::filesystem::is_directory(folder)) continue;
+    std::set<double> levels;  // ascending
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      const std::string name = entry.path().filename().string();
+      if (name.starts_with("np")) levels.insert(noise_of_variant(name));
+    }
+    for (const double level : levels)
+      sought.push_back(
+          {arm.name,
+           variant_of_noise(level),
+           {[this](const experiment::Job& job) { return prove(job).result; }, request_.settings.epochs, 0}});
+  }
+  experiment::add_finished(run, request_.out, sought);
+  runfile::publish_run_file(request_.out, [&](const std::filesystem::path& path) {
+    runfile::write_experiment_run(path, run, request_.program_version);
+  });
+}
+
+void check_request(const FinetuneRequest& request) {
+  CHECK(!request.arms.empty(), "--arm: at least one is needed");
+  for (auto arm = request.arms.begin(); arm != request.arms.end(); ++arm) {
+    arm_named(*arm);
+    CHECK(std::find(request.arms.begin(), arm, *arm) == arm, "--arm: '{}' is given twice", *arm);
+  }
+  CHECK(!request.noise.empty(), "--noise: at least one level is needed");
+  for (auto level = request.noise.begin(); level != request.noise.end(); ++level) {
+    CHECK(*level >= 0 && *level <= 100, "--noise: {}; must be 0 to 100 (percent)", *level);
+    CHECK(std::find(request.noise.begin(), level, *level) == level, "--noise: {} is given twice", *level);
+  }
+  experiment::check_seeds(request.seed, request.seeds);
+  check_settings(request.settings);
+}
+
+}  // namespace
+
+const std::vector<FinetuneArm>& finetune_arms() {
+  static const std::vector<FinetuneArm> arms = {
+      {"sft", "cross-entropy of the answer tokens", std::nullopt},
+      {"focal", "focal loss whose gamma = softplus(alpha) is learned, from ln 2 on; it can only grow",
+       FocalLoss{.learned = true}},
+      {"focal-0.5", "focal loss with gamma 0.5", FocalLoss{.gamma = 0.5}},
+      {"focal-1", "focal loss with gamma 1", FocalLoss{.gamma = 1}},
+      {"focal-2", "focal loss with gamma 2", FocalLoss{.gamma = 2}},
+      {"bft", "the Bayesian filter in every layer, with the paper's options for fine-tuning", std::nullopt,
+       bft::Arm::bft},
+      {"constant-k", "control: the gain of each dimension is a learned constant", std::nullopt, bft::Arm::constant_k},
+      {"gate", "control: the gain is a learned gate of what attention reads", std::nullopt, bft::Arm::gate},
+      {"plain-decay", "control: scores fall with distance as in the filter, and nothing else", std::nullopt,
+       bft::Arm::plain_decay},
+  };
+  return arms;
+}
+
+std::vector<experiment::Outcome> finetune(const FinetuneRequest& request) {
+  check_request(request);
+  models::CheckpointSource source = models::open_checkpoint(request.model);
+  check_model(source, request.quiet);
+  Finetuning subject(request, std::move(source));
+  experiment::Axes axes{.arms = request.arms, .variants = {}, .seed = request.seed, .seeds = request.seeds};
+  for (const double level : request.noise) axes.variants.push_back(variant_of_noise(level));
+  training::SingleReplica alone;
+  experiment::Experiment trainings({.title = "train finetune",
+                                    .axes = std::move(axes),
+                                    .out = request.out,
+                                    .rules = {},
+                                    .threads = request.threads,
+                                    .seeds_at_once = 1,  // each holds a whole model, four times
+                                    .quiet = request.quiet},
+                                   subject, alone);
+  return trainings.run(subject.request());
+}
+
+}  // namespace gainlens::language
