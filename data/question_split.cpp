@@ -39,6 +39,7 @@ QuestionSplit split_questions(std::vector<Question> all, const SplitSizes& sizes
   std::map<std::string, std::vector<Question>> groups;
   for (Question& question : all) groups[question.group].push_back(std::move(question));
   std::vector<std::string> order;
+  order.reserve(groups.size());
   for (const auto& [name, members] : groups) order.push_back(name);
   Random random(seed);
   random.shuffle(order);
