@@ -1,6 +1,6 @@
 """Compares `gainlens intervene --each-head` on Gemma 3 270M with the usual way to take heads away in Python: a hook in
-transformers that sets a head's output to zero, and a whole forward pass with its loss for each head (as interpretability
-libraries do it).
+transformers that sets a head's output to zero, and a whole forward pass with its loss for each head (as
+interpretability libraries do it).
 
     python bench/each_head_against_reference.py build/gainlens .models/gemma-3-270m-q4_k_m.gguf --length 1024
 
@@ -95,7 +95,8 @@ def main():
         abs(change - ours[f"blocks.{layer}.attn.hook_z[head={head}]=zero"])
         for (layer, head), change in found["reference"][0][1].items()
     )
-    print(f"T {arguments.length}, float32, {arguments.threads} threads, {arguments.repeats} rounds; seconds for 72 heads")
+    setting = f"T {arguments.length}, float32, {arguments.threads} threads, {arguments.repeats} rounds"
+    print(f"{setting}; seconds for 72 heads")
     for name, results in found.items():
         seconds = [one for one, _ in results]
         print(f"{name:<10} median {statistics.median(seconds):8.1f}  ({', '.join(f'{one:.1f}' for one in seconds)})")
