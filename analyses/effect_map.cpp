@@ -50,9 +50,10 @@ bool holds_zero(const Maybe<Interval>& interval) {
 }
 
 EffectMap empty_map(std::string title, bool heads, const std::set<std::int64_t>& layers, std::int64_t columns) {
-  EffectMap map{std::move(title), heads, {layers.begin(), layers.end()}, columns, {}, {}};
+  EffectMap map{std::move(title), heads, {layers.begin(), layers.end()}, columns, {}, {}, {}};
   map.values.assign(layers.size() * static_cast<std::size_t>(columns), not_measured);
   map.doubtful.assign(map.values.size(), false);
+  map.places.assign(map.values.size(), std::nullopt);
   return map;
 }
 
@@ -60,12 +61,12 @@ EffectMap empty_map(std::string title, bool heads, const std::set<std::int64_t>&
 
 std::vector<EffectMap> head_maps(const InterventionEffects& effects) {
   std::vector<std::string> order;
-  std::map<std::string, std::vector<std::pair<HeadPlace, const ArmEffect*>>> by_title;
-  for (const ControlledArm& one : effects.arms) {
-    const auto place = head_place(one.arm.intervention);
+  std::map<std::string, std::vector<std::pair<HeadPlace, std::size_t>>> by_title;
+  for (std::size_t i = 0; i < effects.arms.size(); ++i) {
+    const auto place = head_place(effects.arms[i].arm.intervention);
     if (!place) continue;
     if (!by_title.contains(place->title)) order.push_back(place->title);
-    by_title[place->title].emplace_back(*place, &one.arm);
+    by_title[place->title].emplace_back(*place, i);
   }
   std::vector<EffectMap> maps;
   for (const std::string& title : order) {
@@ -73,16 +74,18 @@ std::vector<EffectMap> head_maps(const InterventionEffects& effects) {
     if (arms.size() < 2) continue;
     std::set<std::int64_t> layers;
     std::int64_t columns = 0;
-    for (const auto& [place, arm] : arms) {
+    for (const auto& [place, index] : arms) {
       layers.insert(place.layer);
       columns = std::max(columns, place.head + 1);
     }
     EffectMap& map = maps.emplace_back(empty_map(title, true, layers, columns));
-    for (const auto& [place, arm] : arms) {
+    for (const auto& [place, index] : arms) {
+      const ArmEffect& arm = effects.arms[index].arm;
       const auto row = std::distance(layers.begin(), layers.find(place.layer));
       const auto cell = static_cast<std::size_t>(row * columns + place.head);
-      map.values[cell] = arm->answer ? arm->answer->delta : arm->delta;
-      map.doubtful[cell] = holds_zero(arm->answer ? arm->answer->interval : arm->interval);
+      map.values[cell] = arm.answer ? arm.answer->delta : arm.delta;
+      map.doubtful[cell] = holds_zero(arm.answer ? arm.answer->interval : arm.interval);
+      map.places[cell] = index;
     }
   }
   return maps;
@@ -98,6 +101,7 @@ std::vector<EffectMap> patch_maps(const PatchingEffects& effects, const Directio
       const PatchResult& result = direction.patches[*grid.cells[cell]];
       map.values[cell] = result.normalised ? *result.normalised : result.effect.metric;
       map.doubtful[cell] = result.changes_nothing();
+      map.places[cell] = grid.cells[cell];
     }
   }
   return maps;

@@ -24,19 +24,6 @@ std::string ticks(const std::vector<std::int64_t>& labels, std::size_t most) {
   return "(" + text + ")";
 }
 
-/// The largest magnitude of the maps by heads, or of those by positions: they share their colours. A patch of one head
-/// does less than one of the whole stream and would be pale in the colours of both.
-double largest_of(std::span<const EffectMap> maps, bool heads) {
-  double largest = 0;
-  for (const EffectMap& map : maps) {
-    if (map.heads != heads) continue;
-    for (const double value : map.values) {
-      if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
-    }
-  }
-  return largest;
-}
-
 void draw(PlotScript& script, const EffectMap& map, std::size_t index, double largest, const std::string& doubtful) {
   Rows cells, hatched, missing;
   for (std::size_t layer = 0; layer < map.layers.size(); ++layer) {
@@ -79,12 +66,27 @@ void draw(PlotScript& script, const EffectMap& map, std::size_t index, double la
 
 }  // namespace
 
+std::span<const std::string_view> effect_colours() {
+  return diverging;
+}
+
+double largest_effect(std::span<const EffectMap> maps, bool heads) {
+  double largest = 0;
+  for (const EffectMap& map : maps) {
+    if (map.heads != heads) continue;
+    for (const double value : map.values) {
+      if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+    }
+  }
+  return largest;
+}
+
 Maybe<Figure> effect_map_figure(const std::string& name, std::span<const EffectMap> maps, const std::string& quantity,
                                 const std::string& doubtful) {
   if (maps.empty()) return Maybe<Figure>::none("no two interventions are of single heads or positions of one site");
   if (maps.size() > most_panels)
     return Maybe<Figure>::none(fmt::format("{} maps; {} panels fit one figure", maps.size(), most_panels));
-  const double by_heads = largest_of(maps, true), by_positions = largest_of(maps, false);
+  const double by_heads = largest_effect(maps, true), by_positions = largest_effect(maps, false);
   std::size_t most_layers = 0;
   for (const EffectMap& map : maps) most_layers = std::max(most_layers, map.layers.size());
   if (by_heads == 0 && by_positions == 0) return Maybe<Figure>::none("all effects are 0");

@@ -1,6 +1,7 @@
 #include "reports/interventions/interventions_report.h"
 
 #include "core/counted.h"
+#include "reports/interventions/effect_explorer.h"
 #include "reports/page/html.h"
 #include "reports/page/typography.h"
 #include "reports/section.h"
@@ -90,6 +91,45 @@ std::vector<Block> interventions_blocks(Interventions runs) {
       interventions_table(effects)};
 }
 
+/// A cell of a map in one line: "Layer 3, head 2: change of the loss +0.1000 nats, .."
+std::string words_of(const ControlledArm& one, const std::string& place) {
+  const ArmEffect& arm = one.arm;
+  const auto& interval = arm.answer ? arm.answer->interval : arm.interval;
+  const std::string range = arm.changes_nothing() ? "it changes nothing"
+                            : interval            ? "95% " + interval_words(arm)
+                                                  : "no interval: " + interval.reason();
+  const std::string control =
+      one.control ? fmt::format("control's change {:+.4f}", change_of(*one.control)) : "no control: " + one.no_control;
+  return fmt::format("{}: {} {:+.4f}{}; {}; {}. {}.", place,
+                     arm.answer ? "change of the logit difference" : "change of the loss", change_of(arm),
+                     arm.answer ? "" : " nats", range, control, whole_name(arm.intervention));
+}
+
+std::vector<std::string> no_files() {
+  return {};
+}
+
+std::vector<Block> interventions_explorer(Interventions runs) {
+  const analyses::InterventionEffects& effects = *runs.front().effects;
+  EffectExplorer explorer;
+  const std::vector<analyses::EffectMap> maps = analyses::head_maps(effects);
+  for (const analyses::EffectMap& map : maps)
+    explorer.add(map.title, map, largest_effect(maps, map.heads),
+                 [&](const std::string& place, std::size_t arm) { return words_of(effects.arms[arm], place); });
+  return explorer.blocks("the 95% interval holds 0, or there is none");
+}
+
+const Section<MeasuredInterventions>& interventions_explorer_section() {
+  static const Section<MeasuredInterventions> section = {.name = "explore",
+                                                         .title = "Explore",
+                                                         .question = "What are the numbers of one head?",
+                                                         .files = no_files,
+                                                         .keys = {},
+                                                         .blocks = interventions_explorer,
+                                                         .scripted = true};
+  return section;
+}
+
 void append_arm(std::vector<Cell>& row, const ArmEffect& arm) {
   row.insert(row.end(), {arm.nll, arm.delta});
   append(row, arm.interval);
@@ -162,6 +202,48 @@ std::vector<Block> patching_blocks(Patches runs) {
   return blocks;
 }
 
+/// A cell of a map in one line: "Layer 3, position 4 (clean Paris, corrupt Rome): .."
+std::string words_of(const analyses::PatchingEffects& effects, const DirectionResult& direction, std::size_t patch,
+                     const std::string& place) {
+  const analyses::PatchResult& result = direction.patches[patch];
+  std::string text = place;
+  if (const auto position = effects.patches[patch].position) {
+    const auto at = static_cast<std::size_t>(*position);
+    text += fmt::format(" ({})", effects.clean.at(at) == effects.corrupt.at(at)
+                                     ? whole_name(effects.clean[at])
+                                     : fmt::format("clean {}, corrupt {}", whole_name(effects.clean[at]),
+                                                   whole_name(effects.corrupt[at])));
+  }
+  if (result.normalised) text += fmt::format(": {:.4f} of the way to the other run;", *result.normalised);
+  return fmt::format("{}{} {} {:.4f}{}.", text, result.normalised ? "" : ":", printable(effects.metric_words()),
+                     result.effect.metric, result.changes_nothing() ? "; it changes nothing" : "");
+}
+
+std::vector<Block> patching_explorer(Patches runs) {
+  const analyses::PatchingEffects& effects = *runs.front().effects;
+  EffectExplorer explorer;
+  for (const DirectionResult& direction : effects.directions) {
+    const std::vector<analyses::EffectMap> maps = analyses::patch_maps(effects, direction);
+    for (const analyses::EffectMap& map : maps)
+      explorer.add(
+          fmt::format("{}: {}, by {}", name_of(direction.direction), map.title, map.heads ? "heads" : "positions"), map,
+          largest_effect(maps, map.heads),
+          [&](const std::string& place, std::size_t patch) { return words_of(effects, direction, patch, place); });
+  }
+  return explorer.blocks("no logit of the last position changes");
+}
+
+const Section<MeasuredPatches>& patching_explorer_section() {
+  static const Section<MeasuredPatches> section = {.name = "explore",
+                                                   .title = "Explore",
+                                                   .question = "What are the numbers of one patch?",
+                                                   .files = no_files,
+                                                   .keys = {},
+                                                   .blocks = patching_explorer,
+                                                   .scripted = true};
+  return section;
+}
+
 std::vector<CsvTable> patching_tables(const MeasuredPatches& run) {
   return {patching_table(*run.effects)};
 }
@@ -194,7 +276,8 @@ std::string header_of(const std::string& question, const std::string& lead) {
 
 WrittenReport write_interventions_report(const MeasuredInterventions& run, const std::filesystem::path& out,
                                          const Writing& writing) {
-  const Section<MeasuredInterventions>* const sections[] = {&interventions_section()};
+  const Section<MeasuredInterventions>* const sections[] = {&interventions_section(),
+                                                            &interventions_explorer_section()};
   MadeReport report = make_report<MeasuredInterventions>(sections, std::span(&run, 1));
   report.title = "gainlens report";
   report.header = header_of(
@@ -205,7 +288,7 @@ WrittenReport write_interventions_report(const MeasuredInterventions& run, const
 
 WrittenReport write_patching_report(const MeasuredPatches& run, const std::filesystem::path& out,
                                     const Writing& writing) {
-  const Section<MeasuredPatches>* const sections[] = {&patching_section()};
+  const Section<MeasuredPatches>* const sections[] = {&patching_section(), &patching_explorer_section()};
   MadeReport report = make_report<MeasuredPatches>(sections, std::span(&run, 1));
   report.title = "gainlens report";
   report.header = header_of(

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gainlens::reports {
@@ -28,6 +29,13 @@ struct MeasuredPatches {
 
   std::string label() const { return "patching"; }
 };
+
+/// Colours of effects from below 0 to above, "#rrggbb"; 0 is the one in the middle.
+std::span<const std::string_view> effect_colours();
+
+/// The largest magnitude of the maps by heads, or of those by positions: they share their colours. A patch of one head
+/// does less than one of the whole stream and would be pale in the colours of both.
+double largest_effect(std::span<const analyses::EffectMap> maps, bool heads);
 
 /// Effects by layer and by head or position: a panel for each map, in colours with 0 in their middle. Maps by heads
 /// share their scale, and so do maps by positions.

@@ -9,9 +9,9 @@ namespace gainlens::reports {
 /// A page's script has no more bytes.
 inline constexpr std::size_t most_script_bytes = 20000;
 
-/// The script of every page: the files of reports/page/script, joined in the order of reports/CMakeLists.txt, without
-/// their comments and indentation. It makes tables sortable and fills the parts of the page that need it: see
-/// embedded_data.h. A page without it shows everything else.
+/// The script of every page: the files of reports/page/script, joined by its join.cmake without comments and blanks,
+/// and with short names. It makes tables sortable and fills the parts of the page that need it: see embedded_data.h. A
+/// page without it shows everything else.
 std::string_view page_script();
 
 /// The source expression that allows this script, and no other, in a content policy: "sha256-...".

@@ -26,6 +26,7 @@ TEST(EffectMap, HasOneForEachSiteAndValueOfSingleHeads) {
   EXPECT_EQ(maps[0].layers, (std::vector<std::int64_t>{0, 2}));
   EXPECT_EQ(maps[0].columns, 2);
   EXPECT_EQ(maps[0].at(1, 1), 0.5);
+  EXPECT_EQ(maps[0].places, (std::vector<std::optional<std::size_t>>{1, std::nullopt, std::nullopt, 0}));
   EXPECT_FALSE(maps[0].doubtful_at(1, 1));
   EXPECT_EQ(maps[0].at(0, 0), -0.5);
   EXPECT_TRUE(maps[0].doubtful_at(0, 0));

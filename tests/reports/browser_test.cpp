@@ -5,6 +5,7 @@
 #include "analyses/synthetic_run.h"
 #include "core/atomic_file.h"
 #include "reports/figures/plot_script.h"
+#include "reports/interventions/interventions_report.h"
 #include "reports/page/embedded_data.h"
 #include "reports/page/page_script.h"
 #include "reports/page/page_style.h"
@@ -419,6 +420,151 @@ TEST(Browser, AQueryColoursItsTokensAndTheirTextsAreTexts) {
   EXPECT_EQ(results.at("stepped").at(1), 2);
   EXPECT_EQ(results.at("stops"), 1);
   EXPECT_EQ(results.at("other"), fmt::format("Layer 7, head 0: query 3 “\uFFFD\uFFFD” puts 0.625 on 1 “{}”.", seen));
+}
+
+/// Zeroing each head of layers 0 and 2, but for head 1 of layer 2.
+analyses::InterventionEffects effects_to_explore() {
+  analyses::InterventionEffects effects{2, 3.25, {}};
+  const auto add = [&](int layer, int head, double delta, double low, const char* value = "zero") {
+    const std::string name = fmt::format("blocks.{}.attn.hook_z[head={}]={}", layer, head, value);
+    effects.arms.push_back(
+        {{name, 3.25 + delta, delta, analyses::Interval{low, 0.5}, 12, 0, 1.0, 2}, std::nullopt, "one head alone"});
+  };
+  add(0, 0, 0.125, 0.0625);
+  add(0, 1, -0.0312, -0.25);
+  add(2, 0, 0.375, 0.25);
+  add(0, 0, 1, 0.5, "mean");
+  add(0, 1, 2, 0.5, "mean");
+  effects.arms[0].control = analyses::ArmEffect{"c", 3.2, 0.0125, analyses::Interval{-1, 1}, 12, 0, 1.0, 2};
+  effects.arms[4].arm.documents_changed = 0;
+  return effects;
+}
+
+std::string page_of(const analyses::InterventionEffects& effects) {
+  const TemporaryFolder folder;
+  write_interventions_report({&effects, "2 documents"}, folder.path() / "out", {.style = {.formats = {"svg"}}});
+  return read_text_file(folder.path() / "out" / "report.html");
+}
+
+TEST(Browser, MapsOfInterventionsSayTheNumbersOfACell) {
+  const Json results = in_browser(page_of(effects_to_explore()), R"js(
+    const section = document.getElementById('explore-section');
+    const all = new Set();
+    const map = section.querySelector('canvas');
+    const line = map.nextElementSibling;
+    for (let y = 1; y < map.clientHeight; y += 5) {
+      for (let x = 1; x < map.clientWidth; x += 9) {
+        move(map, x, y);
+        all.add(line.textContent);
+      }
+    }
+    results.said = [...all];
+    const press = (key, node) => {
+      node.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}));
+      return node.nextElementSibling.textContent;
+    };
+    move(map, 0, 0, 'pointerleave');
+    results.first = press('ArrowLeft', map);  // begins at the largest
+    results.entered = press('Enter', map);
+    results.below = press('ArrowDown', map);
+    results.label = map.ariaLabel;
+    results.role = [map.getAttribute('role'), map.tabIndex, line.getAttribute('role')];
+    // Colours of layer 0's first cell, of the cell that was not measured, and of the largest.
+    const colour = (node, x, y) => [...node.getContext('2d').getImageData(x, y, 1, 1).data].slice(0, 3).join();
+    const [wide, high] = [map.clientWidth, map.clientHeight];
+    results.colours = [colour(map, wide - 10, 15), colour(map, 40, 15)];
+    const select = section.querySelector('select');
+    results.maps = [...select.options].map((option) => option.text);
+    select.value = 1;
+    select.dispatchEvent(new Event('change'));
+    const other = section.querySelector('canvas');
+    results.hint = other.nextElementSibling.textContent;
+    results.end = press('End', other);
+    results.hash = location.hash;
+  )js");
+  expect_quiet(results);
+  EXPECT_EQ(results.at("said").size(), 5u) << results.at("said");
+  EXPECT_THAT(results.at("said").get<std::vector<std::string>>(),
+              ::testing::UnorderedElementsAre(
+                  "Point at a cell, or use the arrow keys.",
+                  "Layer 0, head 0: change of the loss +0.1250 nats; 95% [+0.0625, +0.5000]; control's change +0.0125. "
+                  "blocks.0.attn.hook_z[head=0]=zero.",
+                  "Layer 0, head 1: change of the loss -0.0312 nats; 95% [-0.2500, +0.5000]; no control: one head "
+                  "alone. blocks.0.attn.hook_z[head=1]=zero.",
+                  "Layer 2, head 0: change of the loss +0.3750 nats; 95% [+0.2500, +0.5000]; no control: one head "
+                  "alone. blocks.2.attn.hook_z[head=0]=zero.",
+                  "Layer 2, head 1: not measured."));
+  EXPECT_THAT(results.at("first").get<std::string>(), HasSubstr("Layer 2, head 0: change of the loss +0.3750"));
+  EXPECT_EQ(results.at("entered"), results.at("first"));  // there is nothing to open
+  EXPECT_THAT(results.at("below").get<std::string>(), HasSubstr("Layer 0, head 0: "));
+  EXPECT_EQ(results.at("label"), "attn.hook_z = zero; layers from below");
+  EXPECT_EQ(results.at("role"), (Json{"application", 0, "status"}));
+  EXPECT_EQ(results.at("colours").at(0), "208,215,222");  // grey
+  EXPECT_EQ(results.at("maps"), (Json{"attn.hook_z = zero", "attn.hook_z = mean"}));
+  EXPECT_EQ(results.at("hint"), "Point at a cell, or use the arrow keys.");
+  EXPECT_EQ(results.at("end"),
+            "Layer 0, head 1: change of the loss +2.0000 nats; it changes nothing; no control: one head alone. "
+            "blocks.0.attn.hook_z[head=1]=mean.");
+  EXPECT_EQ(results.at("hash"), "");
+}
+
+TEST(Browser, MapsOfInterventionsAreGoneInPrint) {
+  const std::string page = page_of(effects_to_explore());
+  const std::string held = replaced(replaced(page, "@media screen", "@media speech"), "@media print", "@media screen");
+  const Json results = in_browser(held, R"js(
+    const section = document.getElementById('explore-section');
+    results.filled = !section.hidden && section.querySelectorAll('canvas').length;
+    results.shown = section.getClientRects().length;
+    results.figures = document.querySelectorAll('figure svg').length;
+  )js");
+  expect_quiet(results);
+  EXPECT_EQ(results.at("filled"), 1);
+  EXPECT_EQ(results.at("shown"), 0);
+  EXPECT_EQ(results.at("figures"), 1);
+}
+
+TEST(Browser, MapsOfPatchesSayTheirTokensAsText) {
+  runfile::PatchingRun run;
+  run.request = {{"clean", {{"texts", {"a", hostile}}}}, {"corrupt", {{"texts", {"a", "c"}}}}};
+  for (std::int64_t position = 0; position < 2; ++position) {
+    run.patches.push_back({"p" + std::to_string(position), "hook_resid_pre", 0, {}, position});
+    for (runfile::PatchedPrompt& direction : run.directions)
+      direction.effects.push_back({0.25 + 0.5 * static_cast<double>(position), 1, 2, static_cast<double>(position)});
+  }
+  run.directions[0].other = run.directions[1].base = 1;
+  const analyses::PatchingEffects effects = analyses::patching_effects(run);
+  const TemporaryFolder folder;
+  write_patching_report({&effects}, folder.path() / "out", {.style = {.formats = {"svg"}}});
+  const Json results = in_browser(read_text_file(folder.path() / "out" / "report.html"), R"js(
+    const select = document.querySelector('#explore-section select');
+    results.maps = [...select.options].map((option) => option.text);
+    results.said = [];
+    for (const map of [0, 1]) {
+      select.value = map;
+      select.dispatchEvent(new Event('change'));
+      const canvas = document.querySelector('#explore-section canvas');
+      for (const key of ['Home', 'End']) {
+        canvas.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}));
+        results.said.push(canvas.nextElementSibling.textContent);
+      }
+    }
+    results.images = document.images.length;
+    results.hacked = typeof hacked;
+  )js");
+  expect_quiet(results);
+  EXPECT_EQ(results.at("maps"),
+            (Json{"denoising: hook_resid_pre, by positions", "noising: hook_resid_pre, by positions"}));
+  const Json& said = results.at("said");
+  EXPECT_THAT(said.at(0).get<std::string>(),
+              ::testing::MatchesRegex("Layer 0, position 0 \\(a\\): 0.2500 of the way to the other run; divergence .* "
+                                      "0.2500; it changes nothing."));
+  EXPECT_THAT(said.at(1).get<std::string>(), HasSubstr("Layer 0, position 1 (clean </script><img"));
+  EXPECT_THAT(said.at(1).get<std::string>(), HasSubstr(", corrupt c): 0.7500 of the way to the other run; "));
+  EXPECT_THAT(said.at(1).get<std::string>(), Not(HasSubstr("\x1b")));
+  EXPECT_THAT(said.at(1).get<std::string>(), Not(HasSubstr("\u202E")));
+  EXPECT_THAT(said.at(3).get<std::string>(), HasSubstr("0.2500 of the way"));
+  EXPECT_EQ(results.at("images"), 0);
+  EXPECT_EQ(results.at("hacked"), "undefined");
 }
 
 TEST(Browser, TokensBeginWithTheChosenHeadAndQuery) {

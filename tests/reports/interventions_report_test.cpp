@@ -53,6 +53,21 @@ TEST(InterventionsReport, HatchesWhatIsNotSignificant) {
             "no two interventions are of single heads or positions of one site");
 }
 
+/// A page without a map has nothing to explore, and says so nowhere.
+TEST(InterventionsReport, HasNothingToExploreWithoutAMap) {
+  const gainlens::testing::TemporaryFolder folder;
+  analyses::InterventionEffects effects = some_effects();
+  const auto page = [&] {
+    write_interventions_report({&effects, "2 documents"}, folder.path() / "r", {.style = {.formats = {"svg"}}});
+    return bytes_of(folder.path() / "r" / "report.html");
+  };
+  EXPECT_THAT(page(), HasSubstr("<section id=\"explore-section\" class=\"scripted\" hidden>"));
+  effects.arms.erase(effects.arms.begin() + 1, effects.arms.end());
+  const std::string without = page();
+  EXPECT_EQ(without.find("explore-section"), std::string::npos);
+  EXPECT_EQ(without.find("<div data-part"), std::string::npos);
+}
+
 TEST(PatchingReport, HasAMapForEachDirection) {
   const gainlens::testing::TemporaryFolder folder;
   runfile::PatchingRun run;

@@ -20,62 +20,14 @@ const explore = (place, {colours, scatters, runs}, numbers) => {
     return known(all[at]) ? String(1 + all.reduce((before, value) => before + (value > all[at]), 0)) : missing;
   };
 
-  let cells;  // where the map draws
-  const cell = (column, row) =>
-    column >= 0 && column < run.heads && run.layers[row] >= 0 ? row * run.heads + column : -1;
-  const map = plot({
-    kind: 'heat map',
+  const map = heatMap({
     hint: 'Point at a cell, or use the arrow keys; Enter opens a head below.',
     label: () => `${label(on.quantity)} of each head at ${now()} tokens; layers from below, heads from the left`,
-    height: () => max(2, min(22, 400 / run.layers.length)) * run.layers.length + 66,
-    draw: (pen, width, height) => {
+    grid: () => {
       const all = values(on.quantity);
-      const [left, bottom] = [30, height - 58];
-      const [wide, high] = [(width - left - 2) / run.heads, (bottom - 4) / run.layers.length];
-      cells = {left, bottom, wide, high};
-      const shade = scale(all.map((value, at) => (hidden(on.quantity, at) ? NaN : value)), 0, 1);
-      const gap = min(wide, high) > 6 ? 1 : 0;
-      all.forEach((value, at) => {
-        const [from, to] = [left + at % run.heads * wide, bottom - (layer(at) + 1) * high];
-        pen.fillStyle = hidden(on.quantity, at) ? css('line') : known(value) ? shades(shade.of(value)) : css('wash');
-        pen.fillRect(from, to, wide - gap, high - gap);
-        if (!known(value)) stroke(pen, css('soft'), 1, [[from, to + high - gap], [from + wide - gap, to]]);
-      });
-      run.layers.forEach((name, at) => {
-        if (at % ceil(13 / high) === 0) write(pen, name, left - 5, bottom - (at + 0.5) * high + 4, 'right');
-      });
-      for (let at = 0; at < run.heads; at += ceil(18 / wide)) {
-        write(pen, at, left + (at + 0.5) * wide, bottom + 14, 'center');
-      }
-      if (shade.high >= shade.low) {
-        const [start, end] = [max(width - 240, 145), width - 70];
-        for (let i = start; i < end; ++i) {
-          pen.fillStyle = shades((i - start) / (end - start));
-          pen.fillRect(i, bottom + 28, 1.5, 9);
-        }
-        write(pen, short(shade.low), start - 6, bottom + 37, 'right');
-        write(pen, short(shade.high), end + 6, bottom + 37);
-        write(pen, shade.log ? 'logarithmic' : '', start, bottom + 51);
-      }
-      write(pen, 'layer ↑ head →', 0, bottom + 37);
-    },
-    mark: (pen, at) => {
-      const {left, bottom, wide, high} = cells;
-      const frame = (cell, line, thick) => {
-        pen.strokeStyle = line;
-        pen.lineWidth = thick;
-        pen.strokeRect(left + cell % run.heads * wide - 0.5, bottom - (layer(cell) + 1) * high - 0.5, wide, high);
-      };
-      for (const cell of at < 0 ? [on.head] : [on.head, at]) {
-        frame(cell, css('ground'), 4);
-        frame(cell, css(cell === on.head ? 'ink' : 'accent'), 2);
-      }
-    },
-    find: (x, y) => cell(floor((x - cells.left) / cells.wide), floor((cells.bottom - y) / cells.high)),
-    step: (key, at) => {
-      const [right, up] = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1]}[key] || [];
-      if (up === undefined) return {Home: 0, End: count() - 1}[key] ?? -1;
-      return at < 0 ? on.head : cell(at % run.heads + right, layer(at) + up);
+      const off = (at) => hidden(on.quantity, at);
+      return {rows: run.layers, columns: run.heads, values: all, off, shades, axes: 'layer ↑ head →', chosen: on.head,
+        range: all.map((value, at) => (off(at) ? NaN : value)), crossed: (at) => !known(all[at])};
     },
     say: (at) => `${title(at)}: ${said(on.quantity, at)} at ${now()}` +
       (hidden(on.quantity, at) ? ', 0 because the window hides BOS.' : '.'),

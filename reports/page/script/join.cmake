@@ -3,7 +3,11 @@
 # a semicolon; no regular expression has a quote or a blank in it; no template stands within another one or has one of
 # ? : * + - between blanks in its text; no sign follows itself behind a blank (a + +b).
 set(page_script "")
-foreach(part parts tables plot explore tokens start)
+# Each of these names becomes one letter, which no other name is. Outside quotes they stand for variables alone, never
+# for a property or a word, and never behind three dots.
+set(names make=M known=K write=W shown=S short=H missing=U visible=V chooser=C sortable=B nearest=N stroke=T heatMap=A
+  redraw=R bottom=Y place=P canvas=D event=E pen=Q choose=J titled=L ranked=Z scatter=G)
+foreach(part parts tables plot explore effects tokens start)
   set(file ${CMAKE_CURRENT_LIST_DIR}/${part}.js)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
   file(READ ${file} text)
@@ -32,6 +36,18 @@ foreach(piece IN LISTS pieces)
     string(REGEX REPLACE ",([})${closing}])" "\\1" piece "${piece}")
     string(REGEX REPLACE "([^0-9])0[.]" "\\1." piece "${piece}")
     string(REGEX REPLACE "(^|[^A-Za-z])const( |${opening}|{)" "\\1let\\2" piece "${piece}")
+  endif()
+  if(NOT piece MATCHES "^'")
+    foreach(name IN LISTS names)
+      string(REPLACE "=" ";" name ${name})
+      list(GET name 1 letter)
+      list(GET name 0 name)
+      # Twice, for two of them may share the sign between them.
+      foreach(time 1 2)
+        string(REGEX REPLACE "(^|[^A-Za-z0-9_.$])${name}([^A-Za-z0-9_$]|$)" "\\1${letter}\\2" piece
+          "${piece}")
+      endforeach()
+    endforeach()
   endif()
   string(APPEND page_script "${piece}")
 endforeach()

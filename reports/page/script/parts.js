@@ -13,6 +13,9 @@ const make = (tag, attributes, ...children) => {
   return node;
 };
 
+/** All elements of the page that a selector finds. */
+const find = (selector) => document.querySelectorAll(selector);
+
 const {floor, ceil, min, max} = Math;
 const {isFinite: known} = Number;
 const shown = (number, digits = 6) => (known(number) ? String(+number.toPrecision(digits)) : missing);

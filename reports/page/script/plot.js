@@ -13,8 +13,8 @@ const write = (pen, text, x, y, align = 'left') => {
 
 /**
  * A plot and its line. `spec` has label(), height(width), draw(pen, width, height) and mark(pen, at); to be pointed at,
- * also kind, hint, find(x, y), step(key, at), say(at), point(at) and pick(at), where `at` is the number of a thing in
- * the plot, and -1 none.
+ * also kind, hint, find(x, y), step(key, at), say(at), point(at) and perhaps pick(at), where `at` is the number of a
+ * thing in the plot, and -1 none.
  */
 const plot = (spec) => {
   const line = status(spec.hint);
@@ -59,7 +59,7 @@ const plot = (spec) => {
   };
   const found = (event) => spec.find(event.offsetX, event.offsetY);
   const pick = (to) => {
-    if (to < 0) return;
+    if (to < 0 || !spec.pick) return;
     spec.pick(to);
     line.textContent = spec.say(to) + ' Open below.';
   };
@@ -161,7 +161,7 @@ const stroke = (pen, colour, thick, places) => {
   pen.strokeStyle = colour;
   pen.lineWidth = thick;
   pen.beginPath();
-  for (const place of places) pen.lineTo(...place);
+  for (const one of places) pen.lineTo(...one);
   pen.stroke();
 };
 
@@ -213,4 +213,70 @@ const points = (pen, width, height, data) => {
     stroke(pen, data.colour(0), 1.5, [...x].map((left, i) => [left, y[i]]).filter(([left, up]) => left + up >= 0));
   }
   return {x, y};
+};
+
+/**
+ * A plot of cells in rows from below. `spec` is a plot's, without kind and what follows from grid(), the cells: their
+ * rows (names), columns (a number), values, shades (see ramp), range (values of its ends), axes (their names), the
+ * chosen cell; and of the number of a cell off(), whether it has no colour, and crossed().
+ */
+const heatMap = (spec) => {
+  let grid, left, bottom, wide, high;
+  const row = (at) => floor(at / grid.columns);
+  const cell = (column, row) =>
+    column >= 0 && column < grid.columns && grid.rows[row] >= 0 ? row * grid.columns + column : -1;
+  return plot({
+    kind: 'heat map',
+    height: () => {
+      grid = spec.grid();
+      return max(2, min(22, 400 / grid.rows.length)) * grid.rows.length + 66;
+    },
+    draw: (pen, width, height) => {
+      [left, bottom] = [30, height - 58];
+      [wide, high] = [(width - left - 2) / grid.columns, (bottom - 4) / grid.rows.length];
+      const shade = scale(grid.range, 0, 1);
+      const gap = min(wide, high) > 6 ? 1 : 0;
+      grid.values.forEach((value, at) => {
+        const [from, to] = [left + at % grid.columns * wide, bottom - (row(at) + 1) * high];
+        pen.fillStyle = grid.off(at) ? css('line') : known(value) ? grid.shades(shade.of(value)) : css('wash');
+        pen.fillRect(from, to, wide - gap, high - gap);
+        if (grid.crossed(at)) stroke(pen, css('soft'), 1, [[from, to + high - gap], [from + wide - gap, to]]);
+      });
+      grid.rows.forEach((name, at) => {
+        if (at % ceil(13 / high) === 0) write(pen, name, left - 5, bottom - (at + 0.5) * high + 4, 'right');
+      });
+      for (let at = 0; at < grid.columns; at += ceil(18 / wide)) {
+        write(pen, at, left + (at + 0.5) * wide, bottom + 14, 'center');
+      }
+      if (shade.high >= shade.low) {
+        const [start, end] = [max(width - 240, 145), width - 70];
+        for (let i = start; i < end; ++i) {
+          pen.fillStyle = grid.shades((i - start) / (end - start));
+          pen.fillRect(i, bottom + 28, 1.5, 9);
+        }
+        write(pen, short(shade.low), start - 6, bottom + 37, 'right');
+        write(pen, short(shade.high), end + 6, bottom + 37);
+        write(pen, shade.log ? 'logarithmic' : '', start, bottom + 51);
+      }
+      write(pen, grid.axes, 0, bottom + 37);
+    },
+    mark: (pen, at) => {
+      for (const cell of at < 0 ? [grid.chosen] : [grid.chosen, at]) {
+        const frame = (colour, thick) => {
+          pen.strokeStyle = colour;
+          pen.lineWidth = thick;
+          pen.strokeRect(left + cell % grid.columns * wide - 0.5, bottom - (row(cell) + 1) * high - 0.5, wide, high);
+        };
+        frame(css('ground'), 4);
+        frame(css(cell === grid.chosen ? 'ink' : 'accent'), 2);
+      }
+    },
+    find: (x, y) => cell(floor((x - left) / wide), floor((bottom - y) / high)),
+    step: (key, at) => {
+      const [right, up] = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1]}[key] || [];
+      if (up === undefined) return {Home: 0, End: grid.values.length - 1}[key] ?? -1;
+      return at < 0 ? grid.chosen : cell(at % grid.columns + right, row(at) + up);
+    },
+    ...spec,
+  });
 };

@@ -1,4 +1,4 @@
-for (const printed of document.querySelectorAll('.table > table')) sortable(printed);
+for (const printed of find('.table > table')) sortable(printed);
 
 /** The words and numbers of a part: see reports/page/embedded_data.h. */
 const unpacked = async (packed) => {
@@ -13,11 +13,11 @@ const unpacked = async (packed) => {
   return [words, new Float32Array(raw.buffer)];
 };
 
-const parts = {explore, tokens};
-for (const place of document.querySelectorAll('[data-part]')) {
+const parts = {explore, effects, tokens};
+for (const place of find('[data-part]')) {
   unpacked(place.textContent).then(([words, numbers]) => {
     place.hidden = false;
-    for (const node of document.querySelectorAll('.scripted')) {
+    for (const node of find('.scripted')) {
       if (node.contains(place) || node.hash === '#' + place.parentNode.id) node.hidden = false;
     }
     parts[place.dataset.part](place, words, numbers);

@@ -1,0 +1,46 @@
+#include "reports/interventions/effect_explorer.h"
+
+#include "reports/interventions/interventions_report.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace gainlens::reports {
+
+EffectExplorer::EffectExplorer() {
+  data_.words["colours"] = effect_colours();
+  data_.words["maps"] = OrderedJson::array();
+}
+
+void EffectExplorer::add(const std::string& title, const analyses::EffectMap& map, double largest,
+                         const std::function<std::string(const std::string& where, std::size_t place)>& say) {
+  OrderedJson cells = OrderedJson::array(), crossed = OrderedJson::array();
+  const auto columns = static_cast<std::size_t>(map.columns);
+  std::size_t chosen = 0;
+  for (std::size_t cell = 0; cell < map.values.size(); ++cell) {
+    const std::string where =
+        fmt::format("Layer {}, {} {}", map.layers[cell / columns], map.heads ? "head" : "position", cell % columns);
+    cells.push_back(map.places[cell] ? say(where, *map.places[cell]) : where + ": not measured.");
+    if (map.doubtful[cell]) crossed.push_back(cell);
+    if (std::abs(map.values[cell]) > std::abs(map.values[chosen]) || std::isnan(map.values[chosen])) chosen = cell;
+  }
+  data_.words["maps"].push_back({{"title", title},
+                                 {"rows", map.layers},
+                                 {"columns", map.columns},
+                                 {"axes", map.heads ? "layer ↑ head →" : "layer ↑ position →"},
+                                 {"range", {-largest, largest}},
+                                 {"chosen", chosen},
+                                 {"crossed", crossed},
+                                 {"from", data_.add(map.values)},
+                                 {"cells", cells}});
+}
+
+std::vector<Block> EffectExplorer::blocks(const std::string& doubtful) const {
+  if (data_.words["maps"].empty()) return {};
+  return {paragraph(
+              fmt::format("Crossed cells: {}. The framed cell is the largest; grey ones were not measured.", doubtful)),
+          Html{embedded_part("effects", data_)}};
+}
+
+}  // namespace gainlens::reports
