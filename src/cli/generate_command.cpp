@@ -18,6 +18,8 @@
 #include "models/checkpoint/torch_dtype.h"
 #include "recommend/recommender_files.h"
 
+#include <fmt/ranges.h>
+
 #include <memory>
 #include <optional>
 
@@ -60,15 +62,17 @@ generation::GenerationOptions options_of(const GenerateArguments& arguments, con
 }
 
 /// What the program says of how a text can end.
-void tell_of_ends(const models::EndTokens& ends, bool ignored) {
+void tell_of_ends(const models::EndTokens& ends, bool ignored, std::int64_t vocabulary) {
+  if (!ends.outside.empty())
+    tell_note("eos_token_id names {}, and the vocabulary has {} ids, from 0: it ends no text",
+              fmt::join(ends.outside, ", "), vocabulary);
   if (ends.ids.empty()) {
-    tell_note("the checkpoint names no token that ends a text: --max-new alone ends it");
+    tell_note("the checkpoint names no token of its vocabulary that ends a text: --max-new alone ends it");
     return;
   }
-  std::string names;
-  for (const std::int64_t id : ends.ids) names += (names.empty() ? "" : ", ") + std::to_string(id);
+  const std::string names = fmt::format("{}", fmt::join(ends.ids, ", "));
   tell_note("{} ({}) {}", ends.ids.size() == 1 ? "token " + names : "any of the tokens " + names, ends.source,
-            ignored ? "does not end the text (--ignore-eos)" : "ends the text");
+            ignored ? "does not end the text (--ignore-eos)" : "would end the text");
 }
 
 double per_second(std::int64_t count, double seconds) {
@@ -123,7 +127,7 @@ void generate(const GenerateArguments& arguments, const GlobalOptions& global) {
   if (prompt.without_line_end && !global.quiet)
     tell_note("the prompt ends in a line end, which is a part of its tokens (printf '%s' writes none)");
   for (const std::string& note : checkpoint.notes) tell_warning("{}", note);
-  if (!global.quiet) tell_of_ends(ends, arguments.ignore_eos);
+  if (!global.quiet) tell_of_ends(ends, arguments.ignore_eos, checkpoint.config.vocabulary);
   const auto model = models::load_own_decoder(checkpoint.path, load);
   const generation::Generated generated = generation::generate(*model, prompts, options);
   print(generated.continued[0], prompt.tokenizer.get(), global.json);

@@ -112,6 +112,8 @@ sweep::SweepOptions options_of(const SweepArguments& arguments, const GlobalOpti
   options.statistics = arguments.statistics == "all";
   CHECK(options.statistics || !arguments.per_query, "--per-query: needs --statistics all");
   options.kernel = parse_kernel(arguments.kernel);
+  CHECK(options.kernel != kernels::AttentionBackend::fused_cuda || options.device.is_cuda(),
+        "--kernel: 'fused-cuda' computes on a GPU; give --device cuda:0, or take auto");
   options.estimator = estimator_of(arguments);
   CHECK(options.statistics || arguments.estimator == "reml", "--estimator: needs --statistics all");
   CHECK(options.statistics || arguments.kernel == "auto", "--kernel: needs --statistics all");

@@ -60,8 +60,8 @@ ChosenToken drawn_token(std::span<const double> logits, const Sampling& sampling
 }
 
 void check_sampling(const Sampling& sampling) {
-  CHECK(std::isfinite(sampling.temperature) && sampling.temperature > 0, "--temperature: {}; must be above 0",
-        sampling.temperature);
+  CHECK(std::isfinite(sampling.temperature) && sampling.temperature > 0,
+        "--temperature: {}; must be a finite number above 0", sampling.temperature);
   CHECK(sampling.top_p > 0 && sampling.top_p <= 1, "--top-p: {}; must be above 0 and at most 1", sampling.top_p);
 }
 

@@ -18,8 +18,10 @@ namespace {
 void load_gpu_part(std::string_view name) {
   if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) != nullptr) return;
   const char* const reason = dlerror();
-  throw_invalid("--device: '{}'; libtorch's part for GPUs cannot be loaded: {}; use --device cpu", name,
-                printable(reason == nullptr ? "no reason is given" : reason, 200));
+  throw_invalid(
+      "--device: '{}'; libtorch's part for GPUs cannot be loaded: {}; docs/gpu.md says what to install (or use "
+      "--device cpu)",
+      name, printable(reason == nullptr ? "no reason is given" : reason, 200));
 }
 
 }  // namespace

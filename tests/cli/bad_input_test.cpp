@@ -82,7 +82,7 @@ INSTANTIATE_TEST_SUITE_P(
              "--kernel: 'fast'; must be auto, streaming, composed or fused-cuda"},
         Case{"kernel_not_offered",
              {"--lengths", "64", "--kernel", "fused-cuda"},
-             "the fused CUDA backend needs inputs on a CUDA device, not cpu"},
+             "--kernel: 'fused-cuda' computes on a GPU; give --device cuda:0, or take auto"},
         Case{"kernel_without_statistics",
              {"--lengths", "64", "--statistics", "none", "--kernel", "composed"},
              "--kernel: needs --statistics all"},

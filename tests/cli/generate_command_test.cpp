@@ -75,7 +75,7 @@ TEST_F(Generate, ATextEndsBehindTheTokenThatTheCheckpointNames) {
   const ProgramResult ended = of_ids({"--max-new", "8", "--json"}, made);
   EXPECT_EQ(ended.exit_code, 0) << ended.error;
   EXPECT_EQ(OrderedJson::parse(ended.out).at("tokens").size(), 4u);
-  EXPECT_THAT(ended.error, HasSubstr("(eos_token_id of generation_config.json) ends the text"));
+  EXPECT_THAT(ended.error, HasSubstr("(eos_token_id of generation_config.json) would end the text"));
   const ProgramResult ignored = of_ids({"--max-new", "8", "--json", "--ignore-eos"}, made);
   EXPECT_EQ(OrderedJson::parse(ignored.out).at("tokens").dump(), all);
   EXPECT_THAT(ignored.error, HasSubstr("does not end the text (--ignore-eos)"));
@@ -88,7 +88,7 @@ TEST_F(Generate, PromptsInTextGiveText) {
   const ProgramResult found = run_gainlens(prompt);
   EXPECT_EQ(found.exit_code, 0) << found.error;
   EXPECT_EQ(found.out, " the Broncos and the Broncos.\n");  // docs/generate.md
-  EXPECT_THAT(found.error, AllOf(HasSubstr("token 2 (eos_token_id of config.json) ends the text"),
+  EXPECT_THAT(found.error, AllOf(HasSubstr("token 2 (eos_token_id of config.json) would end the text"),
                                  HasSubstr("the prompt of 5 tokens and the first new token in "),
                                  HasSubstr(" tokens per second\n")));
   Words quiet = prompt;
@@ -107,7 +107,7 @@ TEST_F(Generate, BadInputIsRefusedInOneLine) {
   refused({"--max-new", "-2"}, "--max-new: -2");
   refused({"--max-new", "125"}, "the prompt has 4 tokens and --max-new asks for 125 more; the model was made for 128");
   refused({"--max-new", "9223372036854775807"}, "or give --allow-extrapolation");
-  refused({"--max-new", "2", "--temperature", "0"}, "--temperature: 0; must be above 0");
+  refused({"--max-new", "2", "--temperature", "0"}, "--temperature: 0; must be a finite number above 0");
   refused({"--max-new", "2", "--top-p", "1.5"}, "--top-p: 1.5");
   refused({"--max-new", "2", "--greedy", "--temperature", "1"}, "--greedy: takes the most likely token");
   refused({"--max-new", "2", "--prompt", "x"}, "--prompt: there is a file too");

@@ -71,7 +71,7 @@ TEST(NextToken, TheLogProbabilityIsThatOfTheModel) {
 TEST(NextToken, NumbersOutOfTheirRangeAreRefused) {
   for (const double wrong : {0.0, -1.0, std::nan(""), double{INFINITY}}) {
     EXPECT_THAT([&] { check_sampling({.temperature = wrong}); },
-                ThrowsMessage<InvalidArgument>(HasSubstr("must be above 0")));
+                ThrowsMessage<InvalidArgument>(HasSubstr("must be a finite number above 0")));
   }
   for (const double wrong : {0.0, -1.0, 1.01, std::nan("")})
     EXPECT_THAT([&] { check_sampling({.top_p = wrong}); }, ThrowsMessage<InvalidArgument>(HasSubstr("--top-p")));

@@ -50,7 +50,9 @@ TEST(EndTokens, ThoseOfGenerationComeFirst) {
 TEST(EndTokens, OutsideOfTheVocabularyEndNoText) {
   EXPECT_THAT(of(5).ids, IsEmpty());
   EXPECT_EQ(of(5).source, "");
+  EXPECT_THAT(of(5).outside, ElementsAre(5));
   EXPECT_THAT(of({-1, 4, 50256}).ids, ElementsAre(4));
+  EXPECT_THAT(of({-1, 4, 50256}).outside, ElementsAre(-1, 50256));
 }
 
 TEST(EndTokens, OtherValuesAreRefused) {

@@ -12,11 +12,12 @@ namespace {
 constexpr std::string_view key = "eos_token_id";
 
 EndTokens made(std::vector<std::int64_t> ids, std::int64_t vocabulary, std::string source) {
-  std::erase_if(ids, [vocabulary](std::int64_t id) { return id < 0 || id >= vocabulary; });
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-  if (ids.empty()) return {};
-  return {std::move(ids), std::move(source)};
+  EndTokens found;
+  for (const std::int64_t id : ids) (0 <= id && id < vocabulary ? found.ids : found.outside).push_back(id);
+  if (!found.ids.empty()) found.source = std::move(source);
+  return found;
 }
 
 /// @returns  no id if the object has no such key, or null
