@@ -58,6 +58,7 @@ figcaption p { max-width: none; margin: .35rem 0; }
 .absent { background: var(--wash); border: 1px dashed var(--soft); border-radius: 4px; padding: .6rem .9rem;
   color: var(--soft); font-size: .85rem; }
 .table { overflow-x: auto; margin: 1.1rem 0 1.5rem; }
+pre { font-size: .74rem; line-height: 1.4; overflow-x: auto; }
 sub, sup { line-height: 0; }
 table { width: 100%; border-collapse: collapse; font-size: .74rem; line-height: 1.4;
   font-variant-numeric: tabular-nums; border-bottom: 1.6px solid var(--rule); }
@@ -130,6 +131,7 @@ button.token[aria-pressed=true] { border-color: var(--accent); box-shadow: 0 0 0
 body { font-size: 10.5pt; }
 main { max-width: none; padding: 0; }
 nav, .scripted, [data-part] { display: none; }
+pre { white-space: pre-wrap; }
 button.sort::after { display: none; }
 details::details-content { content-visibility: visible; block-size: auto; }
 a { color: inherit; }
