@@ -139,7 +139,7 @@ TEST(CommandLine, SubcommandLeftOut) {
                "evaluate: the subcommand is missing; write gainlens evaluate recommend|language-model " +
                    tiny_checkpoint.string().substr(0, 20));
   expect_error(run_gainlens({"train", "--config", "x.json"}), 2,
-               "train: the subcommand is missing; write gainlens train recommend|language-model --config ...");
+               "train: the subcommand is missing; write gainlens train recommend|finetune|language-model --config ...");
 }
 TEST(CommandLine, UnknownSubcommandFarFromAll) {
   expect_error(run_gainlens({"xylophone"}), 2, "known are sweep");

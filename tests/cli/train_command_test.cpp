@@ -133,7 +133,8 @@ TEST_F(TrainCommand, FusedProjectionsAreTrainedAndStacksAreRefused) {
 }
 
 TEST_F(TrainCommand, RefusesWrongInputInOneLine) {
-  expect_refusal_line(run_gainlens({"train"}), "train: a subcommand is required; known are recommend, language-model");
+  expect_refusal_line(run_gainlens({"train"}),
+                      "train: a subcommand is required; known are recommend, finetune, language-model");
   expect_refusal_line(run_gainlens({"train", "langage-model"}), "did you mean 'language-model'?");
   expect_refusal_line(train({"--sede", "1"}), "unknown option '--sede'; did you mean '--seed'?");
   expect_refusal_line(run_gainlens({"evaluate", "language-model", out_, "--text", text_}), "model");
