@@ -5,6 +5,7 @@
 #include "recommend/recommender_checkpoint.h"
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 
 #include <filesystem>
 #include <memory>

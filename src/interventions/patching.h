@@ -5,6 +5,7 @@
 #include "interventions/write.h"
 #include "runfile/patching_run.h"
 
+#include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 
 #include <cstdint>

@@ -4,6 +4,7 @@
 #include "runfile/gate_arms_run.h"
 #include "sweep/token_source.h"
 
+#include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 
 #include <cstdint>

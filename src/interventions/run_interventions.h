@@ -6,6 +6,7 @@
 #include "runfile/intervention_run.h"
 #include "sweep/token_source.h"
 
+#include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 
 #include <cstdint>

@@ -7,6 +7,7 @@
 #include "runfile/process_group.h"
 #include "sweep/token_source.h"
 
+#include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 
 #include <cstdint>

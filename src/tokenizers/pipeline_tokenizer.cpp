@@ -141,6 +141,7 @@ class Pipeline : public Tokenizer {
   std::size_t last_cut(std::string_view whole, std::size_t begin) const override {
     const std::string_view text = whole.substr(begin);
     const auto parts = before_.split(text);
+    // NOLINTNEXTLINE(modernize-loop-convert): clang 14 cannot read the standard library's reverse views
     for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
       if (part->token) continue;
       const auto may_cut = [&](std::size_t place) { return before_.may_cut(text, part->begin + place); };
@@ -202,6 +203,7 @@ class Pipeline : public Tokenizer {
     NormalizedText whole = normalized(text, place);
     CutFinder finder(parts_.normalizer.get(), text, whole.text.size());
     const auto parts = after_.split(whole.text);
+    // NOLINTNEXTLINE(modernize-loop-convert): clang 14 cannot read the standard library's reverse views
     for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
       if (part->token) continue;
       const auto accepts = [&](const Cut& cut) {
