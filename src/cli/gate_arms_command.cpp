@@ -4,6 +4,7 @@
 #include "cli/given_run.h"
 #include "cli/ignored_keys.h"
 #include "cli/name_list.h"
+#include "cli/open_model.h"
 #include "cli/text_options.h"
 #include "cli/written_report.h"
 #include "core/atomic_file.h"
@@ -12,11 +13,9 @@
 #include "core/counted.h"
 #include "core/json.h"
 #include "core/quantity.h"
-#include "formats/hub_cache.h"
 #include "interventions/run_gate_arms.h"
 #include "kernels/compute_device.h"
 #include "models/checkpoint/torch_dtype.h"
-#include "recommend/recommender_files.h"
 #include "reports/gate_arms/gate_arms_report.h"
 #include "reports/terminal/gate_arms_terminal.h"
 
@@ -47,10 +46,7 @@ struct GateArmsArguments {
 
 interventions::GateArmsOptions options_of(const GateArmsArguments& arguments, const GlobalOptions& global) {
   interventions::GateArmsOptions options;
-  options.model = formats::locate_checkpoint(arguments.model);
-  refuse_run_for_checkpoint(options.model);
-  CHECK(!recommend::is_recommender(options.model), "{}: is a recommender; gate-arms takes language models",
-        printable(arguments.model));
+  options.model = locate_language_model(arguments.model, "gate-arms");
   options.ignored_config_keys = arguments.ignored_config_keys;
   options.source = arguments.text.source();
   options.calibration = arguments.calibration;

@@ -2,6 +2,7 @@
 
 #include "cli/given_run.h"
 #include "cli/ignored_keys.h"
+#include "cli/open_model.h"
 #include "cli/text_options.h"
 #include "core/check.h"
 #include "core/checked.h"
@@ -9,14 +10,12 @@
 #include "core/counted.h"
 #include "core/json.h"
 #include "core/listener.h"
-#include "formats/hub_cache.h"
 #include "generation/generate.h"
 #include "kernels/compute_device.h"
 #include "look/look_at_prompt.h"
 #include "models/checkpoint/end_tokens.h"
 #include "models/checkpoint/load_decoder.h"
 #include "models/checkpoint/torch_dtype.h"
-#include "recommend/recommender_files.h"
 
 #include <fmt/ranges.h>
 
@@ -111,10 +110,7 @@ void generate(const GenerateArguments& arguments, const GlobalOptions& global) {
   load.device = kernels::compute_device(global.device);
   load.stream = arguments.stream_weights;
   load.ignored_keys = arguments.ignored_config_keys;
-  const std::filesystem::path path = formats::locate_checkpoint(arguments.model);
-  refuse_run_for_checkpoint(path);
-  CHECK(!recommend::is_recommender(path), "{}: is a recommender; generate takes language models",
-        printable(arguments.model));
+  const std::filesystem::path path = locate_language_model(arguments.model, "generate");
   const models::CheckpointSource checkpoint = models::open_checkpoint(path, arguments.ignored_config_keys);
   const look::Prompt prompt = look::read_prompt(from, checkpoint.config, checkpoint.path);
   const std::vector<std::vector<tokenizers::TokenId>> prompts = {prompt.tokens};

@@ -4,6 +4,7 @@
 #include "cli/given_run.h"
 #include "cli/ignored_keys.h"
 #include "cli/intervention_runs.h"
+#include "cli/open_model.h"
 #include "cli/text_options.h"
 #include "core/check.h"
 #include "core/console.h"
@@ -11,12 +12,10 @@
 #include "core/json.h"
 #include "core/listener.h"
 #include "core/quantity.h"
-#include "formats/hub_cache.h"
 #include "interventions/run_interventions.h"
 #include "kernels/compute_device.h"
 #include "models/checkpoint/checkpoint_source.h"
 #include "models/checkpoint/torch_dtype.h"
-#include "recommend/recommender_files.h"
 #include "reports/terminal/inactive_heads_terminal.h"
 #include "runfile/hash_cache.h"
 
@@ -154,10 +153,7 @@ class Changes {
 
 void find_inactive_heads(const InactiveHeadsArguments& arguments, const GlobalOptions& global) {
   CHECK(arguments.draws >= 1, "--draws: {}; must be at least 1", arguments.draws);
-  const std::filesystem::path model = formats::locate_checkpoint(arguments.model);
-  refuse_run_for_checkpoint(model);
-  CHECK(!recommend::is_recommender(model), "{}: is a recommender; inactive-heads takes language models",
-        printable(arguments.model));
+  const std::filesystem::path model = locate_language_model(arguments.model, "inactive-heads");
   const GivenRun given = open_given_run(arguments.run);
   check_same_model(given.reader, models::open_checkpoint(model, arguments.ignored_config_keys));
   analyses::InactiveHeadsInput input;

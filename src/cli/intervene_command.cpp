@@ -7,6 +7,7 @@
 #include "cli/ignored_keys.h"
 #include "cli/intervention_runs.h"
 #include "cli/name_list.h"
+#include "cli/open_model.h"
 #include "cli/text_options.h"
 #include "core/atomic_file.h"
 #include "core/check.h"
@@ -14,12 +15,10 @@
 #include "core/counted.h"
 #include "core/json.h"
 #include "core/quantity.h"
-#include "formats/hub_cache.h"
 #include "interventions/patching.h"
 #include "interventions/run_interventions.h"
 #include "kernels/compute_device.h"
 #include "models/checkpoint/torch_dtype.h"
-#include "recommend/recommender_files.h"
 #include "reports/terminal/attributions_terminal.h"
 #include "reports/terminal/interventions_terminal.h"
 #include "reports/terminal/patching_terminal.h"
@@ -64,14 +63,6 @@ interventions::EveryUnit every_unit(const InterveneArguments& arguments) {
   return every;
 }
 
-std::filesystem::path model_of(const InterveneArguments& arguments) {
-  std::filesystem::path model = formats::locate_checkpoint(arguments.model);
-  refuse_run_for_checkpoint(model);
-  CHECK(!recommend::is_recommender(model), "{}: is a recommender; intervene takes language models",
-        printable(arguments.model));
-  return model;
-}
-
 /// The interventions that are given one by one.
 std::vector<interventions::Intervention> given_ones(const InterveneArguments& arguments) {
   std::vector<interventions::Intervention> given;
@@ -82,7 +73,7 @@ std::vector<interventions::Intervention> given_ones(const InterveneArguments& ar
 
 interventions::InterveneOptions options_of(const InterveneArguments& arguments, const GlobalOptions& global) {
   interventions::InterveneOptions options;
-  options.model = model_of(arguments);
+  options.model = locate_language_model(arguments.model, "intervene");
   options.ignored_config_keys = arguments.ignored_config_keys;
   options.source = arguments.text.source();
   options.calibration = arguments.calibration;
@@ -119,7 +110,7 @@ interventions::PatchingOptions patching_options(const InterveneArguments& argume
     CHECK(!given, "{}: is for interventions on a text, and --clean and --corrupt are two prompts; leave it out",
           option);
   interventions::PatchingOptions options;
-  options.model = model_of(arguments);
+  options.model = locate_language_model(arguments.model, "intervene");
   options.ignored_config_keys = arguments.ignored_config_keys;
   options.prompts = {arguments.clean, arguments.corrupt, arguments.text.policy()};
   options.answer = arguments.answer;

@@ -2,6 +2,7 @@
 
 #include "cli/given_run.h"
 #include "cli/ignored_keys.h"
+#include "cli/open_model.h"
 #include "cli/text_options.h"
 #include "cli/written_report.h"
 #include "core/atomic_file.h"
@@ -9,7 +10,6 @@
 #include "core/console.h"
 #include "core/json.h"
 #include "core/listener.h"
-#include "formats/hub_cache.h"
 #include "interventions/answer_tokens.h"
 #include "kernels/compute_device.h"
 #include "look/look_at_prompt.h"
@@ -17,7 +17,6 @@
 #include "models/checkpoint/checkpoint_source.h"
 #include "models/checkpoint/load_decoder.h"
 #include "models/checkpoint/torch_dtype.h"
-#include "recommend/recommender_files.h"
 #include "reports/look/look_report.h"
 #include "reports/terminal/look_terminal.h"
 
@@ -164,10 +163,7 @@ AskedPrompt asked_prompt(const LookArguments& arguments, const PromptSource& sou
 void look(const LookArguments& arguments, const GlobalOptions& global) {
   check_numbers(arguments);
   if (!arguments.out.empty()) check_holds_no_run(std::filesystem::weakly_canonical(arguments.out), "--out");
-  const std::filesystem::path path = formats::locate_checkpoint(arguments.model);
-  refuse_run_for_checkpoint(path);
-  CHECK(!recommend::is_recommender(path), "{}: is a recommender; look takes language models",
-        printable(arguments.model));
+  const std::filesystem::path path = locate_language_model(arguments.model, "look");
   const models::CheckpointSource checkpoint = models::open_checkpoint(path, arguments.ignored_config_keys);
   std::vector<AskedPrompt> asked;
   for (const PromptSource& source : sources_of(arguments)) asked.push_back(asked_prompt(arguments, source, checkpoint));

@@ -58,4 +58,12 @@ std::vector<hooks::SiteShape> sites_of_model(const std::filesystem::path& path,
   return models::decoder_sites(models::read_decoder_config(located, ignored_keys));
 }
 
+std::filesystem::path locate_language_model(const std::string& model, std::string_view command) {
+  const std::filesystem::path located = formats::locate_checkpoint(model);
+  refuse_run_for_checkpoint(located);
+  CHECK(!recommend::is_recommender(located), "{}: is a recommender; {} takes language models", printable(model),
+        command);
+  return located;
+}
+
 }  // namespace gainlens::cli

@@ -43,4 +43,10 @@ OpenedModel open_model(const std::filesystem::path& path, const std::vector<std:
 std::vector<hooks::SiteShape> sites_of_model(const std::filesystem::path& path,
                                              const std::vector<std::string>& ignored_keys = {});
 
+/// Where the checkpoint of a language model lies: a folder or a GGUF file.
+/// @param model    a path, or the name of a model in the cache of Hugging Face
+/// @param command  for messages
+/// @throws InvalidArgument  as formats::locate_checkpoint() and refuse_run_for_checkpoint(); a recommender
+std::filesystem::path locate_language_model(const std::string& model, std::string_view command);
+
 }  // namespace gainlens::cli

@@ -220,9 +220,10 @@ void sweep(const CLI::App& command, const SweepArguments& arguments, Recommender
            const GlobalOptions& global) {
   recommenders.model = arguments.model;
   recommenders.out = arguments.out;
-  CHECK(global.device == "cpu" || !is_recommender_sweep(arguments.model),
-        "--device: recommenders are run on the CPU; use --device cpu");
-  if (is_recommender_sweep(arguments.model)) return sweep_recommenders(command, recommenders, global);
+  if (is_recommender_sweep(arguments.model)) {
+    CHECK(global.device == "cpu", "--device: recommenders are run on the CPU; use --device cpu");
+    return sweep_recommenders(command, recommenders, global);
+  }
   refuse_recommender_sweep_options(command, recommenders);
   sweep_and_print(arguments, global);
 }

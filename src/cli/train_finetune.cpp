@@ -1,6 +1,8 @@
+#include "analyses/seed_comparison.h"
 #include "cli/commands.h"
 #include "cli/given_run.h"
 #include "cli/name_list.h"
+#include "cli/open_model.h"
 #include "cli/text_options.h"
 #include "core/check.h"
 #include "core/console.h"
@@ -8,13 +10,10 @@
 #include "core/json.h"
 #include "core/listener.h"
 #include "data/question_split.h"
-#include "formats/hub_cache.h"
 #include "language/finetune.h"
-#include "recommend/recommender_files.h"
 
 #include <ATen/Parallel.h>
 
-#include <cmath>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -78,17 +77,10 @@ data::QuestionSplit split_of(const TrainFinetuneArguments& arguments, bool quiet
   return split;
 }
 
-struct Spread {
-  double mean = 0, deviation = 0;
-};
-
-Spread spread_of(const std::vector<double>& values) {
-  Spread spread;
-  for (const double value : values) spread.mean += value / static_cast<double>(values.size());
-  for (const double value : values)
-    spread.deviation += (value - spread.mean) * (value - spread.mean) / static_cast<double>(values.size() - 1);
-  spread.deviation = values.size() > 1 ? std::sqrt(spread.deviation) : 0;
-  return spread;
+/// Mean and standard deviation over seeds; one seed has none.
+std::string mean_and_deviation(const std::vector<double>& values) {
+  const analyses::ArmSummary summary = analyses::arm_summary(values);
+  return fmt::format("{:.4f} ± {}", summary.mean, summary.deviation ? fmt::format("{:.4f}", *summary.deviation) : "-");
 }
 
 void print(const std::vector<experiment::Outcome>& outcomes, const std::string& out, bool json) {
@@ -114,12 +106,11 @@ void print(const std::vector<experiment::Outcome>& outcomes, const std::string& 
   print_result("{:<20} {:>5}  {:<16} {:<16} {}\n", "arm", "seeds", "exact match", "F1", "seconds");
   for (const std::string& label : labels) {
     const auto& of = values.at(label);
-    const Spread exact = spread_of(of.at("exact_match")), f1 = spread_of(of.at("f1"));
-    print_result("{:<20} {:>5}  {:.4f} ± {:.4f}  {:.4f} ± {:.4f}  {:.0f}\n", label, of.at("f1").size(), exact.mean,
-                 exact.deviation, f1.mean, f1.deviation, seconds.at(label));
+    print_result("{:<20} {:>5}  {:<16} {:<16} {:.0f}\n", label, of.at("f1").size(),
+                 mean_and_deviation(of.at("exact_match")), mean_and_deviation(of.at("f1")), seconds.at(label));
     if (of.contains("f1_not_selected")) {
-      const Spread own = spread_of(of.at("f1_not_selected"));
-      print_result("{:<20} {:>5}  {:<16} {:.4f} ± {:.4f}\n", "", "", "  not selected on", own.mean, own.deviation);
+      print_result("{:<20} {:>5}  {:<16} {}\n", "", "", "  not selected on",
+                   mean_and_deviation(of.at("f1_not_selected")));
     }
   }
   print_result("scores of every question: {}/run.h5, which gainlens compare reads\n", printable(out));
@@ -127,10 +118,7 @@ void print(const std::vector<experiment::Outcome>& outcomes, const std::string& 
 
 void run(const TrainFinetuneArguments& arguments, const GlobalOptions& global) {
   language::FinetuneRequest request;
-  request.model = formats::locate_checkpoint(arguments.model);
-  refuse_run_for_checkpoint(request.model);
-  CHECK(!recommend::is_recommender(request.model), "{}: is a recommender; finetune takes language models",
-        printable(arguments.model));
+  request.model = locate_language_model(arguments.model, "finetune");
   request.split = split_of(arguments, global.quiet);
   request.data_name = name_of_data(arguments);
   request.arms = arguments.arms;

@@ -115,25 +115,27 @@ std::vector<std::string> names_of(const std::vector<GateArm>& arms) {
 }
 
 Json gate_arms_request(const GateArmsOptions& options, const GateArmsJob& job) {
-  return {{"format", runfile::gate_arms_format},
-          {"version", runfile::gate_arms_version},
-          {"family", job.checkpoint.config.family},
-          {"model", runfile::HashCache::of_user().sha256_by_name(job.checkpoint.files)},
-          {"ignored_config_keys", ignored_keys(options)},
-          {"tokenizer", job.test.source.tokenizer_sha256},
-          {"text", job.test.source.text_sha256},
-          {"calibration", job.calibration.source.text_sha256},
-          {"trained_length", options.trained_length},
-          {"contexts", job.contexts},
-          {"targets", options.targets},
-          {"samples", options.documents},
-          {"calibration_samples", options.calibration_documents},
-          {"bos_policy", job.test.source.bos.explanation},
-          {"arms", names_of(job.arms)},
-          {"dtype", models::dtype_name(options.dtype)},
-          {"threads", at::get_num_threads()},
-          {"seed", options.seed},
-          {"declared", runfile::to_json(runfile::declared)}};
+  Json request = {{"format", runfile::gate_arms_format},
+                  {"version", runfile::gate_arms_version},
+                  {"family", job.checkpoint.config.family},
+                  {"model", runfile::HashCache::of_user().sha256_by_name(job.checkpoint.files)},
+                  {"ignored_config_keys", ignored_keys(options)},
+                  {"tokenizer", job.test.source.tokenizer_sha256},
+                  {"text", job.test.source.text_sha256},
+                  {"calibration", job.calibration.source.text_sha256},
+                  {"trained_length", options.trained_length},
+                  {"contexts", job.contexts},
+                  {"targets", options.targets},
+                  {"samples", options.documents},
+                  {"calibration_samples", options.calibration_documents},
+                  {"bos_policy", job.test.source.bos.explanation},
+                  {"arms", names_of(job.arms)},
+                  {"dtype", models::dtype_name(options.dtype)},
+                  {"threads", at::get_num_threads()},
+                  {"seed", options.seed},
+                  {"declared", runfile::to_json(runfile::declared)}};
+  add_device(options, request);
+  return request;
 }
 
 /// Measures what is missing, document by document, and within a document arm by arm.

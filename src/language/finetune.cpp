@@ -8,6 +8,7 @@
 #include "core/counted.h"
 #include "core/listener.h"
 #include "core/nearest.h"
+#include "core/plain_text.h"
 #include "core/quantity.h"
 #include "core/sha256.h"
 #include "data/answer_corruption.h"
@@ -31,6 +32,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 
 namespace gainlens::language {
@@ -60,8 +62,10 @@ std::string variant_of_noise(double percent) {
   return fmt::format("np{}", percent);
 }
 
-double noise_of_variant(const std::string& variant) {
-  return std::stod(variant.substr(2));
+/// The level of a variant; nothing for a name that is none.
+std::optional<double> noise_of_variant(std::string_view variant) {
+  constexpr std::string_view prefix = "np";
+  return variant.starts_with(prefix) ? finite_number(variant.substr(prefix.size())) : std::nullopt;
 }
 
 void check_settings(const FinetuneSettings& settings) {
@@ -115,8 +119,8 @@ void check_model(const models::CheckpointSource& source, bool quiet) {
         "{}: weights, gradients and moments take {}, and {} of memory are available; give a smaller model", where,
         format_bytes(needed), format_bytes(*available));
   if (quiet) return;
-  tell_note("{:.1f} million parameters: weights, gradients and moments take {}, activations of {} more",
-            static_cast<double>(models::parameter_count(config)) * 1e-6, format_bytes(needed), "one row at a time");
+  tell_note("{:.1f} million parameters: weights, gradients and moments take {}, activations of one row at a time more",
+            static_cast<double>(models::parameter_count(config)) * 1e-6, format_bytes(needed));
 }
 
 /// The paper's filter for fine-tuning. It begins to act when the learning rate has grown to its peak.
@@ -204,7 +208,7 @@ class Finetuning : public experiment::Subject {
   Json request_of(const experiment::Job& job, const Json& run) const override {
     Json own = run;
     own["arm"] = job.arm;
-    own["noise"] = noise_of_variant(job.variant);
+    own["noise"] = noise_of_variant(job.variant).value();
     own["seed"] = job.seed;
     return own;
   }
@@ -434,8 +438,7 @@ void Finetuning::combine() {
     if (!std::filesystem::is_directory(folder)) continue;
     std::set<double> levels;  // ascending
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-      const std::string name = entry.path().filename().string();
-      if (name.starts_with("np")) levels.insert(noise_of_variant(name));
+      if (const auto level = noise_of_variant(entry.path().filename().string())) levels.insert(*level);
     }
     for (const double level : levels)
       sought.push_back(

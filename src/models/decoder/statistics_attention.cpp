@@ -2,6 +2,7 @@
 
 #include "core/check.h"
 #include "kernels/gradient_tracking.h"
+#include "kernels/query_fields.h"
 
 #include <ATen/ATen.h>
 
@@ -23,16 +24,12 @@ bool same_kind(const kernels::AttentionOptions& a, const kernels::AttentionOptio
 /// The statistics where their readers compute.
 kernels::QueryStatistics on_cpu(kernels::QueryStatistics statistics) {
   if (statistics.n_eff.is_cpu()) return statistics;
-  for (at::Tensor* const field :
-       {&statistics.output, &statistics.first_mass, &statistics.sink_logit_mass, &statistics.first_weight,
-        &statistics.column_mean, &statistics.key_mean, &statistics.top_key, &statistics.top_weight,
-        &statistics.key_queries, &statistics.value_variance, &statistics.residual_by_dimension,
-        &statistics.observation_precision_by_dimension})
-    if (field->defined()) *field = field->cpu();
-#define GAINLENS_FIELD(name, ...) \
-  if (statistics.name.defined()) statistics.name = statistics.name.cpu();
-  GAINLENS_QUERY_SCALARS(GAINLENS_FIELD)
-#undef GAINLENS_FIELD
+  const auto move = [&statistics](at::Tensor kernels::QueryStatistics::*field) {
+    if (at::Tensor& tensor = statistics.*field; tensor.defined()) tensor = tensor.cpu();
+  };
+  for (const kernels::QueryField& field : kernels::query_fields) move(field.tensor);
+  for (const kernels::StatisticsTensor& other : kernels::other_tensors) move(other.tensor);
+  move(&kernels::QueryStatistics::value_variance);
   return statistics;
 }
 
