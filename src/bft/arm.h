@@ -75,6 +75,10 @@ struct Filter {
   bool has_output_projection() const {
     return parts().output_projection || (parts().factor != AttentionFactor::one && options.output_projection);
   }
+  /// Whether the gain acts on what W_O gives, in the stream; else on what the heads found.
+  bool gains_in_stream() const {
+    return parts().factor != AttentionFactor::one && has_output_projection() && options.gain_place == GainPlace::after;
+  }
   /// Whether each head has one weight for all dimensions of a key's value, and the moments of these weights (n_eff and
   /// S) give the precision of what it observes. Else the weights themselves are needed, and they cannot be replaced.
   bool gains_from_moments() const {

@@ -27,6 +27,10 @@ FilterState first_state(const Filter& filter, const PriorPrecision& prior, const
   return state;
 }
 
+at::Tensor precision_in(const at::Tensor& precision, std::int64_t size) {
+  return precision.size(1) == size ? precision : precision.mean(1, /*keepdim=*/true);
+}
+
 void refuse_idle_interventions(const Filter& filter, const hooks::Hooks& hooks, std::int64_t layers) {
   if (hooks.empty() || !filter.has_gain()) return;
   for (std::int64_t layer = 0; layer < layers; ++layer) {
@@ -56,26 +60,37 @@ ScoreBiases FilterPass::score_biases() const {
   return biases;
 }
 
-bool FilterPass::takes_fused_update(const at::Tensor& estimate) const {
+bool FilterPass::takes_fused_update(const ObservedMoments& observed) const {
+  const at::Tensor& estimate = observed.estimate;
+  const std::int64_t width = state_.precision.size(1);
   return filter_.parts().update == StreamUpdate::sum && state_.fused && state_.mode == FilterMode::act &&
          has_fused_update(filter_.options) && fits_fused_steps(state_.precision) && fits_fused_steps(estimate) &&
-         !sites_.replaces(observation_site) && !sites_.replaces(gain_site);
+         estimate.size(1) == width && observed.residual.size(1) == width && !sites_.replaces(observation_site) &&
+         !sites_.replaces(gain_site);
+}
+
+/// lambda_obs of what the heads found, [row, head, head_dim]. Source: eq. (6).
+at::Tensor FilterPass::observation_precision_of(const ObservedMoments& observed) const {
+  const EstimatorOptions options = filter_.options.estimator_options();
+  const at::Tensor residual = by_heads(observed.residual);
+  return observation_precision(
+      variance_of_moments(filter_.options.estimator, observed.n_eff.unsqueeze(2), residual, options, residual.size(2)),
+      options);
+}
+
+/// [row, head, head_dim] at the site, if it has that size; else as it is.
+at::Tensor FilterPass::shown_gain(const at::Tensor& gain) const {
+  if (gain.size(1) != heads_.count * heads_.head_dim) return sites_.at(gain_site, gain);
+  return sites_.at(gain_site, by_heads(gain)).flatten(1);
 }
 
 at::Tensor FilterPass::update(const ObservedMoments& observed, const at::Tensor& hidden) {
-  const EstimatorOptions options = filter_.options.estimator_options();
-  const auto precision_of_moments = [&] {
-    const at::Tensor residual = by_heads(observed.residual);
-    return observation_precision(variance_of_moments(filter_.options.estimator, observed.n_eff.unsqueeze(2), residual,
-                                                     options, residual.size(2)),
-                                 options);
-  };
-  if (!takes_fused_update(observed.estimate)) return update(observed.estimate, precision_of_moments(), hidden);
+  if (!takes_fused_update(observed)) return update(observed.estimate, observation_precision_of(observed), hidden);
   if (sites_.wants(observation_site) || sites_.wants(gain_site)) {  // seen to rounding; the fused step goes on
     const at::NoGradGuard no_gradients;
-    const at::Tensor precision = precision_of_moments();
+    const at::Tensor precision = observation_precision_of(observed);
     sites_.at(observation_site, precision);
-    sites_.at(gain_site, gain(by_heads(state_.precision), precision));
+    shown_gain(gain(state_.precision, precision.flatten(1)));
   }
   auto [scaled, posterior] = fused_update(observed, state_.precision, filter_.options, state_.strength);
   state_.precision = posterior;
@@ -88,14 +103,16 @@ at::Tensor FilterPass::update(const at::Tensor& estimate, const at::Tensor& obse
   const StreamUpdate kind = filter_.parts().update;
   ASSERT(kind == StreamUpdate::sum || hidden.defined(), "filter: arm {} without the stream", filter_.parts().name);
   if (kind == StreamUpdate::least_error) observed = least_error_precision(observed, by_heads(in_filter_type(hidden)));
-  const at::Tensor gain = sites_.at(gain_site, bft::gain(state_.precision.reshape(observed.sizes()), observed));
-  state_.precision = posterior_precision(state_.precision, observed.flatten(1), filter_.options);
+  observed = observed.flatten(1);
+  const std::int64_t size = estimate.size(1), width = state_.precision.size(1);
+  const at::Tensor own = bft::gain(precision_in(state_.precision, size), precision_in(observed, size));
+  const at::Tensor gain = shown_gain(own.expand({-1, size}));
+  state_.precision = posterior_precision(state_.precision, precision_in(observed, width), filter_.options);
   if (state_.mode == FilterMode::follow) return estimate;
   const at::Tensor factor = state_.strength < 1 ? 1 + state_.strength * (gain - 1) : gain;
   // With a share of the filter in force as much of the stream is taken away: nothing in the plain layer.
-  if (kind == StreamUpdate::correction)
-    state_.removed = (state_.strength * factor.flatten(1) * hidden).to(hidden.scalar_type());
-  return (estimate * factor.flatten(1)).to(estimate.scalar_type());
+  if (kind == StreamUpdate::correction) state_.removed = (state_.strength * factor * hidden).to(hidden.scalar_type());
+  return (estimate * factor).to(estimate.scalar_type());
 }
 
 at::Tensor FilterPass::scaled(const at::Tensor& estimate, const at::Tensor& input) const {
@@ -113,7 +130,7 @@ at::Tensor FilterPass::scaled(const at::Tensor& estimate, const at::Tensor& inpu
       break;
   }
   ASSERT(factor.defined(), "filter: not a member of AttentionFactor");
-  return estimate * sites_.at(gain_site, by_heads(factor)).flatten(1);
+  return estimate * shown_gain(factor);
 }
 
 void FilterPass::predict(const at::Tensor& jacobian) {

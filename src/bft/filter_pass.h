@@ -43,6 +43,18 @@ class FilterSites {
   virtual bool replaces(std::string_view site) const = 0;
 };
 
+/// Precisions of another space: as they are where both have one size, else their mean over the dimensions, one number
+/// for each row. The stream and the heads of a model may differ in size; then no dimension of one is one of the other.
+/// @param precision  [row, dimension]
+/// @returns          [row, size], or [row, 1]
+at::Tensor precision_in(const at::Tensor& precision, std::int64_t size);
+
+/// What attention finds of a row: a value of each head.
+struct HeadSizes {
+  std::int64_t count = 1;
+  std::int64_t head_dim = 1;
+};
+
 /// What goes from layer to layer.
 struct FilterState {
   at::Tensor precision = {};  ///< [row, width] lambda, float32 or wider; undefined: no precision follows the stream
@@ -72,11 +84,14 @@ struct ScoreBiases {
 };
 
 /// The filter of one layer in a pass. The arguments must exist as long as this object.
+///
+/// The stream has `width` dimensions, attention finds heads x head_dim. The gain acts on an estimate of either size: on
+/// what the heads found, or on what the stream gets of it (GainPlace). Precisions go from one to the other as
+/// precision_in() says.
 class FilterPass {
  public:
-  /// @param heads  of attention; they divide the width
   FilterPass(const Filter& filter, const FilterWeights& weights, const FilterSites& sites, FilterState& state,
-             std::int64_t heads)
+             const HeadSizes& heads)
       : filter_(filter), weights_(weights), sites_(sites), state_(state), heads_(heads) {}
 
   /// Shows the precision that enters the layer. To be called first.
@@ -85,15 +100,16 @@ class FilterPass {
   ScoreBiases score_biases() const;
 
   /// Observes and updates, from the moments of the attention weights. Source: eq. (3) [eq:update].
-  /// @param hidden  [row, width] h, the stream that enters the layer; undefined: for updates that do not read it
-  /// @returns  [row, width]: what the stream gets of the estimate, factor e. The state holds what it loses
+  /// @param observed  its estimate is that of the heads, or of the stream
+  /// @param hidden    [row, width] h, the stream that enters the layer; undefined: for updates that do not read it
+  /// @returns  [row, dimension]: factor e. The state holds what the stream loses
   at::Tensor update(const ObservedMoments& observed, const at::Tensor& hidden);
-  /// Likewise, from a precision that an estimator of all weights gave.
-  /// @param estimate               [row, width] e
+  /// Likewise, from a precision that an estimator gave.
+  /// @param estimate               [row, dimension] e, of the heads or of the stream
   /// @param observation_precision  [row, head, head_dim]
   at::Tensor update(const at::Tensor& estimate, const at::Tensor& observation_precision, const at::Tensor& hidden);
   /// factor e of a layer whose gain no precision moves: 1, of a gate, or a constant.
-  /// @param estimate  [row, width] e
+  /// @param estimate  [row, dimension] e
   /// @param input     [row, width] what attention reads; a gate reads it too
   at::Tensor scaled(const at::Tensor& estimate, const at::Tensor& input) const;
 
@@ -102,14 +118,16 @@ class FilterPass {
   void predict(const at::Tensor& jacobian);
 
  private:
-  at::Tensor by_heads(const at::Tensor& rows) const { return rows.view({rows.size(0), heads_, -1}); }
-  bool takes_fused_update(const at::Tensor& estimate) const;
+  at::Tensor observation_precision_of(const ObservedMoments& observed) const;
+  at::Tensor by_heads(const at::Tensor& rows) const { return rows.view({rows.size(0), heads_.count, heads_.head_dim}); }
+  at::Tensor shown_gain(const at::Tensor& gain) const;
+  bool takes_fused_update(const ObservedMoments& observed) const;
 
   const Filter& filter_;
   const FilterWeights& weights_;
   const FilterSites& sites_;
   FilterState& state_;
-  std::int64_t heads_;
+  HeadSizes heads_;
 };
 
 }  // namespace gainlens::bft

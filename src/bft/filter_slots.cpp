@@ -18,7 +18,8 @@ WeightRole role_of_range(const FilterOptions& options) {
 
 }  // namespace
 
-std::vector<FilterSlot> filter_slots(const Filter& filter, std::int64_t width, std::int64_t heads, bool predicts) {
+std::vector<FilterSlot> filter_slots(const Filter& filter, std::int64_t width, std::int64_t heads,
+                                     std::int64_t estimate, bool predicts) {
   const FilterOptions& options = filter.options;
   const bool moves = filter.has_gain() && predicts;
   std::vector<FilterSlot> slots;
@@ -36,10 +37,10 @@ std::vector<FilterSlot> filter_slots(const Filter& filter, std::int64_t width, s
   }
   if (moves && filter.has_running_jacobian()) slots.push_back({"stretch", {width}, WeightRole::constant, 1});
   if (filter.parts().factor == AttentionFactor::constant)
-    slots.push_back({"gain", {width}, WeightRole::precision, logit(options.initial_gain)});
+    slots.push_back({"gain", {estimate}, WeightRole::precision, logit(options.initial_gain)});
   if (filter.parts().factor == AttentionFactor::gate) {
-    slots.push_back({"gate.weight", {width, width}, WeightRole::weight, std::nullopt});
-    slots.push_back({"gate.bias", {width}, WeightRole::weight, logit(options.initial_gain)});
+    slots.push_back({"gate.weight", {estimate, width}, WeightRole::weight, std::nullopt});
+    slots.push_back({"gate.bias", {estimate}, WeightRole::weight, logit(options.initial_gain)});
   }
   return slots;
 }

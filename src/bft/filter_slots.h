@@ -28,8 +28,10 @@ struct FilterSlot {
 
 /// The weights of one layer's filter, in one order.
 /// @param heads     of attention
+/// @param estimate  size of what the gain acts on: the heads' together, or the width
 /// @param predicts  whether a precision leaves the layer; without it, only what attention reads is asked for
-std::vector<FilterSlot> filter_slots(const Filter& filter, std::int64_t width, std::int64_t heads, bool predicts);
+std::vector<FilterSlot> filter_slots(const Filter& filter, std::int64_t width, std::int64_t heads,
+                                     std::int64_t estimate, bool predicts);
 
 /// What an initial precision follows from, in one order. None if the arm has no precisions.
 /// @param ids      number of items or tokens, with id 0

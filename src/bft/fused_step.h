@@ -16,7 +16,7 @@ namespace gainlens::bft {
 struct ObservedMoments {
   at::Tensor estimate;  ///< [position, width] e
   at::Tensor n_eff;     ///< [position, head]
-  at::Tensor residual;  ///< [position, width] S
+  at::Tensor residual;  ///< [position, heads x head_dim] S
 };
 
 /// Whether tensors are of the type and on the device that the fused steps know.

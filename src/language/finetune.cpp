@@ -123,14 +123,16 @@ void check_model(const models::CheckpointSource& source, bool quiet) {
             static_cast<double>(models::parameter_count(config)) * 1e-6, format_bytes(needed));
 }
 
-/// The paper's filter for fine-tuning. It begins to act when the learning rate has grown to its peak.
-bft::FilterOptions filter_options(std::int64_t warm_up) {
+/// The paper's filter for fine-tuning. It begins to act when the learning rate has grown to its peak. Where a norm
+/// follows attention the gain acts behind it: in front, the norm would take it back.
+bft::FilterOptions filter_options(const models::DecoderConfig& config, std::int64_t warm_up) {
   bft::FilterOptions filter = models::default_decoder_filter();
   filter.estimator = bft::Estimator::reml_conjugate;
   filter.most_precision = 3;
   filter.most_process_noise = 10;
   filter.process_noise_start = -2;
   filter.warm_up = warm_up;
+  if (config.post_norm) filter.gain_place = bft::GainPlace::after;
   return filter;
 }
 
@@ -145,7 +147,7 @@ OrderedJson document_of(const models::CheckpointSource& source, const FinetuneAr
   document["torch_dtype"] = "float32";
   document.erase("dtype");
   if (arm.filter != bft::Arm::plain) {
-    document[models::filter_key] = Json(knobs_to_json(bft::filter_knobs(), filter_options(warm_up)));
+    document[models::filter_key] = Json(knobs_to_json(bft::filter_knobs(), filter_options(source.config, warm_up)));
     if (arm.filter != bft::Arm::bft) document[models::filter_arm_key] = bft::name_of(arm.filter);
   }
   return OrderedJson(document);
@@ -278,7 +280,7 @@ class Finetuning : public experiment::Subject {
     if (arm.filter == bft::Arm::plain) return;
     models::parse_decoder_config(Json(document_of(source_, arm, warm_up_of(rows))),
                                  fmt::format("--arm {}: {}", arm.name, source_.where()));
-    const std::string never = bft::why_never_in_force(filter_options(warm_up_of(rows)),
+    const std::string never = bft::why_never_in_force(filter_options(source_.config, warm_up_of(rows)),
                                                       steps_of(rows, request_.settings.epochs), steps_of(rows, 1));
     if (arm.filter == bft::Arm::bft && !never.empty())
       tell_warning("--arm {}: the filter does not act in this training: {}", arm.name, never);

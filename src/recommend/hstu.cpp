@@ -129,7 +129,7 @@ at::Tensor Hstu::attention(std::int64_t layer, const at::Tensor& input, LayerStr
                             value};
 
   const LayerSites sites(pass, layer);
-  bft::FilterPass filter(filter_, weights.filter, sites, stream.filter, config_.heads);
+  bft::FilterPass filter(filter_, weights.filter, sites, stream.filter, {config_.heads, config_.head_dim()});
   const bool moves = stream.filter.precision.defined();
   if (moves) filter.begin();
   const bft::ScoreBiases biases = filter.score_biases();
@@ -147,8 +147,7 @@ at::Tensor Hstu::attention(std::int64_t layer, const at::Tensor& input, LayerStr
   at::Tensor added = pass.at(layer, "attn.hook_gated", gate * mean);
   const auto projection = [&] { added = linear(pass.dropped(added, layer, output_place), weights.output); };
   const bool has_output = filter_.has_output_projection();
-  const bool before_gain = has_output && filter_.parts().factor != bft::AttentionFactor::one &&
-                           filter_.options.gain_place == bft::GainPlace::after;
+  const bool before_gain = filter_.gains_in_stream();
   if (before_gain) projection();
   if (moves) {
     pass.at(layer, training::balance_site, found.balance);

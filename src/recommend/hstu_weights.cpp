@@ -32,7 +32,8 @@ std::vector<WeightSlot> hstu_slots(const HstuConfig& config, HstuWeights& weight
       slots.linear(prefix + "mlp.up", layer.up, config.inner_width, width);
       slots.linear(prefix + "mlp.down", layer.down, width, config.inner_width);
     }
-    slots.filter(prefix + "filter.", bft::filter_slots(filter, width, config.heads, /*predicts=*/true), layer.filter);
+    slots.filter(prefix + "filter.", bft::filter_slots(filter, width, config.heads, width, /*predicts=*/true),
+                 layer.filter);
   }
   if (config.output == HstuOutput::norm) slots.norm("final_norm", weights.final_norm, width);
   return slots.take();

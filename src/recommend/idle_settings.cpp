@@ -15,7 +15,7 @@ bool learns_precision(const bft::Filter& filter, std::int64_t layers) {
   const auto learns = [](const std::vector<bft::FilterSlot>& slots) {
     return std::ranges::any_of(slots, [](const auto& slot) { return slot.role == bft::WeightRole::precision; });
   };
-  return learns(bft::filter_slots(filter, any_size, any_size, /*predicts=*/layers != 1)) ||
+  return learns(bft::filter_slots(filter, any_size, any_size, any_size, /*predicts=*/layers != 1)) ||
          learns(bft::initial_precision_slots(filter, any_size, any_size, /*counted=*/true));
 }
 

@@ -103,7 +103,7 @@ at::Tensor fed_forward(const bft::Filter& filter, const MlpPart& part, std::int6
   }
   if (stream.filter.precision.defined() && !part.last) {
     const LayerSites sites(pass, part.layer);
-    bft::FilterPass step(filter, part.filter, sites, stream.filter, heads);
+    bft::FilterPass step(filter, part.filter, sites, stream.filter, {heads, middle.size(1) / heads});
     step.predict(slopes.defined() ? jacobian(filter, part, middle, slopes) : at::Tensor());
   }
   return linear(pass.at(part.layer, "mlp.hook_post", neurons), part.down);

@@ -123,7 +123,7 @@ at::Tensor SasRec::attention(std::int64_t layer, const at::Tensor& queries, cons
   const hooks::Qkv of_heads{heads(rows[0], "attn.hook_q"), heads(rows[1], "attn.hook_k"),
                             heads(rows[2], "attn.hook_v")};
   const at::Tensor scaled = filtered_attention(layer, asking, of_heads, stream, pass);
-  return filter_.has_output_projection() && !projects_before_gain() ? linear(scaled, weights.output) : scaled;
+  return filter_.has_output_projection() && !filter_.gains_in_stream() ? linear(scaled, weights.output) : scaled;
 }
 
 hooks::Stream SasRec::forward(const hooks::Tokens& tokens, const hooks::ForwardOptions& options,

@@ -70,11 +70,6 @@ class SasRec final : public PackedBackbone {
   /// factor e, [row, width].
   at::Tensor filtered_attention(std::int64_t layer, const at::Tensor& input, const hooks::Qkv& heads, Stream& stream,
                                 const Pass& pass) const;
-  /// Whether the gain acts on what W_O has made of the estimate.
-  bool projects_before_gain() const {
-    return filter_.has_output_projection() && filter_.parts().factor != bft::AttentionFactor::one &&
-           filter_.options.gain_place == bft::GainPlace::after;
-  }
   /// By an estimator that needs all weights at once, or weights of each dimension.
   bft::HeadObservation observed_by_weights(std::int64_t layer, const hooks::Qkv& heads, const Stream& stream,
                                            kernels::PackedAttentionOptions options, const Pass& pass) const;

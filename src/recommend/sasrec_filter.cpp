@@ -23,10 +23,10 @@ at::Tensor SasRec::filtered_attention(std::int64_t layer, const at::Tensor& inpu
                                       Stream& stream, const Pass& pass) const {
   const SasRecLayerWeights& weights = weights_.layers[static_cast<std::size_t>(layer)];
   const LayerSites sites(pass, layer);
-  bft::FilterPass filter(filter_, weights.filter, sites, stream.filter, config_.heads);
+  bft::FilterPass filter(filter_, weights.filter, sites, stream.filter, {config_.heads, config_.head_dim()});
   const bool moves = stream.filter.precision.defined();
   if (moves) filter.begin();
-  const bool projects_first = projects_before_gain();
+  const bool projects_first = filter_.gains_in_stream();
   const auto shown = [&](const at::Tensor& estimate) {
     const at::Tensor seen = pass.at(layer, "attn.hook_z", estimate).flatten(1);
     return projects_first ? linear(seen, weights.output) : seen;

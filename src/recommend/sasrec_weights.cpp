@@ -24,7 +24,8 @@ std::vector<SasRecSlot> sasrec_slots(const SasRecConfig& config, SasRecWeights& 
     slots.linear(prefix + "mlp.up", layer.up, config.inner_width, width);
     slots.linear(prefix + "mlp.down", layer.down, width, config.inner_width);
     // Every layer has what predicts, though no layer reads the precision after the last one.
-    slots.filter(prefix + "filter.", bft::filter_slots(filter, width, config.heads, /*predicts=*/true), layer.filter);
+    slots.filter(prefix + "filter.", bft::filter_slots(filter, width, config.heads, width, /*predicts=*/true),
+                 layer.filter);
   }
   if (config.final_norm()) slots.norm("final_norm", weights.final_norm, width);
   if (config.bidirectional) {

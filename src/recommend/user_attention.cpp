@@ -34,8 +34,7 @@ bool shows_gain(Backbone& model) {
 }
 
 bool gain_is_of_heads(Backbone& model) {
-  const bft::Filter& filter = model.filter()->armed_filter();
-  return !filter.has_output_projection() || filter.options.gain_place != bft::GainPlace::after;
+  return !model.filter()->armed_filter().gains_in_stream();
 }
 
 /// The last position of each history, and what the weights of some of its keys are found by.

@@ -257,12 +257,13 @@ TEST(FilterTraining, PrecisionsAtTheirBoundAreToldOnce) {
 TEST(FilterTraining, ARefusedFilterTouchesNothing) {
   const TemporaryFolder folder;
   Json recipe = plain_recipe();
-  recipe["model"]["head_dim"] = 2;
-  const LanguageModelRequest request = request_in(folder, recipe);
+  LanguageModelRequest request = request_in(folder, recipe);
+  const bft::FilterOptions known = request.filter.value();
+  request.filter->kriging = bft::Kriging::per_dimension;
   EXPECT_THAT([&] { train_language_model(request); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("the filter needs heads * head_dim = width")));
+              ThrowsMessage<InvalidArgument>(HasSubstr("'kriging' is per_dimension")));
   EXPECT_FALSE(std::filesystem::exists(request.out));
-  recipe = plain_recipe();
+  request.filter = known;
   recipe["model"][models::filter_key] = Json::object();
   testing::write_text(request.recipe, recipe.dump());
   EXPECT_THAT([&] { train_language_model(request); }, ThrowsMessage<InvalidArgument>(HasSubstr("--arm bft gives it")));

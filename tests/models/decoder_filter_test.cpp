@@ -83,6 +83,12 @@ Vector rotated(const Vector& x, std::size_t head_dim, double base, std::size_t p
   return y;
 }
 
+double mean(const Vector& x) {
+  double sum = 0;
+  for (const double value : x) sum += value / static_cast<double>(x.size());
+  return sum;
+}
+
 /// The decoder of one sequence by plain loops, from the formulas of docs/bft.md. J is by central differences of the
 /// MLP.
 class PlainLoops {
@@ -103,6 +109,13 @@ class PlainLoops {
 
  private:
   std::size_t width() const { return static_cast<std::size_t>(config_.width); }
+  std::size_t found() const { return static_cast<std::size_t>(config_.heads * config_.head_dim); }
+  /// What the result of attention or the MLP becomes on its way to the stream.
+  Vector on_its_way(Vector x, const at::Tensor& norm_weight) const {
+    if (config_.post_norm) x = rms_norm(x, vector_of(norm_weight), config_.norm_epsilon);
+    for (double& value : x) value *= config_.residual_scale;
+    return x;
+  }
   double bounded(double precision) const {
     return std::clamp(precision, config_.filter->least_precision, config_.filter->most_precision);
   }
@@ -141,21 +154,21 @@ class PlainLoops {
       query.push_back(rotated(times(matrix_of(w.query), input), head_dim, config_.rope.base, t));
       key.push_back(rotated(times(matrix_of(w.key), input), head_dim, config_.rope.base, t));
       value.push_back(times(matrix_of(w.value), input));
-      gates.push_back(config_.gate == Gate::none ? Vector(width(), 1) : times(matrix_of(w.gate_score), input));
+      gates.push_back(config_.gate == Gate::none ? Vector(found(), 1) : times(matrix_of(w.gate_score), input));
       if (config_.gate == Gate::none) continue;
       for (double& gate : gates.back()) gate = sigmoid(gate);
     }
-    Matrix scaled(hidden.size(), Vector(width())), posterior = scaled;
+    const bool behind = config_.filter->gain_place == bft::GainPlace::after, same = found() == width();
+    Matrix scaled(hidden.size(), Vector(found())), precisions = scaled, posterior(hidden.size(), Vector(width()));
     for (std::size_t t = 0; t < hidden.size(); ++t) {
       for (std::size_t head = 0; head < heads; ++head) {
         const std::size_t kv = head / group * head_dim;
         Vector weight;
         double total = 0, squares = 0;
         for (std::size_t j = 0; j <= t; ++j) {
-          double score = 0, mean = 0;
+          double score = 0;
           for (std::size_t i = 0; i < head_dim; ++i) score += query[t][head * head_dim + i] * key[j][kv + i];
-          for (const double lambda : precision[j]) mean += lambda / static_cast<double>(width());
-          score = score / std::sqrt(static_cast<double>(head_dim)) + std::log(mean) +
+          score = score / std::sqrt(static_cast<double>(head_dim)) + std::log(mean(precision[j])) +
                   static_cast<double>(t - j) * log_decay;
           weight.push_back(std::exp(score));
           total += weight.back();
@@ -169,17 +182,23 @@ class PlainLoops {
           for (std::size_t j = 0; j <= t; ++j) estimate += weight[j] * value[j][kv + i];
           for (std::size_t j = 0; j <= t; ++j) residual += weight[j] * std::pow(value[j][kv + i] - estimate, 2);
           const double observed = bounded((1 / squares + nu) / (residual + nu * prior));
-          const double before = precision[t][head * head_dim + i];
-          scaled[t][head * head_dim + i] = observed / (before + observed) * estimate * gates[t][gate_of(head, i)];
-          posterior[t][head * head_dim + i] = bounded(before + observed);
+          const double before = same ? precision[t][head * head_dim + i] : mean(precision[t]);
+          const double gain = behind ? 1 : observed / (before + observed);
+          scaled[t][head * head_dim + i] = gain * estimate * gates[t][gate_of(head, i)];
+          precisions[t][head * head_dim + i] = observed;
         }
       }
     }
     for (std::size_t t = 0; t < hidden.size(); ++t) {
-      const Vector result = times(matrix_of(w.output), scaled[t]);
-      for (std::size_t i = 0; i < width(); ++i) hidden[t][i] += result[i];
+      const Vector result = on_its_way(times(matrix_of(w.output), scaled[t]), w.attention_post_norm);
+      for (std::size_t i = 0; i < width(); ++i) {
+        const double observed = same ? precisions[t][i] : mean(precisions[t]);
+        hidden[t][i] += behind ? observed / (precision[t][i] + observed) * result[i] : result[i];
+        posterior[t][i] = bounded(precision[t][i] + observed);
+      }
       const Vector input = rms_norm(hidden[t], vector_of(w.mlp_norm), config_.norm_epsilon), fed = mlp(w, input);
-      for (std::size_t i = 0; i < width(); ++i) hidden[t][i] += fed[i];
+      const Vector added = on_its_way(fed, w.mlp_post_norm);
+      for (std::size_t i = 0; i < width(); ++i) hidden[t][i] += added[i];
       if (layer + 1 == weights_.layers.size()) continue;
       const Vector logits = vector_of(w.filter.process_noise);
       for (std::size_t i = 0; i < width(); ++i) {
@@ -187,7 +206,9 @@ class PlainLoops {
         Vector above = input, below = input;
         above[i] += step;
         below[i] -= step;
-        const double slope = (mlp(w, above)[i] - mlp(w, below)[i]) / (2 * step);
+        // A norm behind the MLP is a factor; its deviation is held.
+        const double factor = fed[i] == 0 ? 1 : added[i] / fed[i];
+        const double slope = factor * (mlp(w, above)[i] - mlp(w, below)[i]) / (2 * step);
         const double stretch = std::max((1 + slope) * (1 + slope), bft::least_stretch);
         const double noise = softplus(logits[i]) * config_.filter->most_process_noise;
         precision[t][i] = bounded(1 / (stretch / posterior[t][i] + noise));
@@ -223,6 +244,35 @@ TEST(DecoderFilter, WithAnOutputGateIsThatOfPlainLoops) {
     config.gate = gate;
     expect_plain_loops(config);
   }
+}
+
+// Norms behind attention and MLP, heads that are wider or narrower than the stream, and scaled results.
+TEST(DecoderFilter, OfOtherArchitecturesIsThatOfPlainLoops) {
+  for (const bft::GainPlace place : {bft::GainPlace::before, bft::GainPlace::after}) {
+    for (const std::int64_t heads : {2, 4, 6}) {
+      for (const double scale : {1.0, 0.3}) {
+        DecoderConfig config = filtered_config();
+        config.filter->gain_place = place;
+        config.heads = heads;
+        config.kv_heads = 2;
+        config.residual_scale = scale;
+        expect_plain_loops(config);
+        config.gate = Gate::headwise;
+        expect_plain_loops(config);
+        config.post_norm = true;
+        if (place == bft::GainPlace::after) expect_plain_loops(config);
+      }
+    }
+  }
+}
+
+TEST(DecoderFilter, AGainInFrontOfANormIsRefused) {
+  DecoderConfig config = filtered_config();
+  config.post_norm = true;
+  EXPECT_THAT([&] { check_filter(config, "here"); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("here: results are normalised before they are added")));
+  config.filter_arm = bft::Arm::plain_decay;  // it has no gain
+  EXPECT_NO_THROW(check_filter(config, "here"));
 }
 
 TEST(DecoderFilter, WithoutStrengthIsThePlainDecoder) {

@@ -155,13 +155,13 @@ TEST(DecoderOptions, AStretchedBaseByHand) {
   EXPECT_THAT([&] { rope_frequencies(rope, 2, 1); }, ThrowsMessage<InvalidArgument>(HasSubstr("needs more than 2")));
 }
 
-TEST(DecoderOptions, TheFilterRefusesScaledResults) {
+TEST(DecoderOptions, TheFilterRefusesParallelParts) {
   DecoderConfig config = small_config();
   config.filter = testing::filter_for_tests();
   EXPECT_NO_THROW(check_filter(config, "here"));
-  config.residual_scale = 0.22;
+  config.parallel_residual = true;
   EXPECT_THAT([&] { check_filter(config, "here"); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("here: results are scaled before they are added")));
+              ThrowsMessage<InvalidArgument>(HasSubstr("here: attention and MLP read the same stream")));
 }
 
 TEST(DecoderOptions, ASharedExpertIsAddedToTheChosenOnes) {

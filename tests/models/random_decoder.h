@@ -187,6 +187,19 @@ inline std::vector<NamedConfig> every_option() {
     c.gated_mlp = false;
     c.activation = models::Activation::gelu_tanh;
   });
+  add("filter_in_the_stream", [](models::DecoderConfig& c) {
+    c.filter = filter_for_tests();
+    c.filter->gain_place = bft::GainPlace::after;
+    c.filter->jacobian = bft::JacobianForm::low_rank;
+    c.heads = 6;
+    c.post_norm = true;
+    c.residual_scale = 0.5;
+    c.window = {5, 0};
+  });
+  add("filter_of_wide_heads", [](models::DecoderConfig& c) {
+    c.filter = filter_for_tests();
+    c.heads = 6;
+  });
   add("filter_that_begins_anew", [](models::DecoderConfig& c) {
     c.filter = filter_for_tests();
     c.filter->predict = bft::Predict::prior;

@@ -417,13 +417,15 @@ at::Tensor Decoder::block(const Layer& weights, std::int64_t layer, at::Tensor h
                                                       : hidden;
   // The stream after attention. With parallel_residual the MLP does not read it.
   at::Tensor middle;
-  if (adds_in_product(site("hook_attn_out"), pass)) {
+  const bool gains = gains_in_stream(pass);
+  if (!gains && adds_in_product(site("hook_attn_out"), pass)) {
     middle = attention(weights, layer, attention_input, hidden, pass);
   } else {
     at::Tensor attended = attention(weights, layer, attention_input, {}, pass);
     if (config_.post_norm)
       attended = normed(attended, rest.attention_post_norm, {}, site("ln1_post.hook_normalized"), pass);
     if (config_.residual_scale != 1) attended = attended * config_.residual_scale;
+    if (gains) attended = gained(weights, layer, attended, attention_input, pass);
     middle = hidden + pass.at(layer, "hook_attn_out", attended);
   }
   if (!config_.parallel_residual) middle = pass.at(layer, "hook_resid_mid", middle);

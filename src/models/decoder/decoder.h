@@ -53,8 +53,8 @@ class LayerSource {
 /// - A layer of the gated delta rule has no site `attn.*`: it has no attention weights.
 /// - `attn.hook_z` is the result of attention before the gate. `attn.hook_gate` is the sigmoid of the score, which then
 ///   multiplies z.
-/// - `attn.hook_result` is what each head adds to the stream (after the gate, without bias and norm). If it is
-///   replaced, the output of attention is the sum of the replacement over heads.
+/// - `attn.hook_result` is what each head adds to the stream (after the gate, without bias, norm and a gain behind
+///   W_O). If it is replaced, the output of attention is the sum of the replacement over heads.
 /// - `attn.hook_pattern`, if observed, is computed in addition to the attention operation, whose output is used. If it
 ///   is replaced, the layer's output is the new pattern times the values, and the attention operation does not run in
 ///   this layer.
@@ -64,7 +64,8 @@ class LayerSource {
 /// logits
 ///   and their soft cap. It can be observed and not replaced.
 /// - With a filter: `hook_precision` is lambda of the stream that enters the layer, `attn.hook_observation_precision`
-///   and `attn.hook_gain` are lambda_obs and K; `attn.hook_z` is the estimate before the gain. `mlp.hook_stretch` is
+///   and `attn.hook_gain` are lambda_obs and K; `attn.hook_z` is the estimate before the gain. A gain that acts behind
+///   W_O has the shape of the stream, unless the heads together are as wide. `mlp.hook_stretch` is
 ///   max((1 + J)^2, 0.01) of each token, and fires where the layer computes it. None of them fires while the strength
 ///   of the filter is 0.
 class Decoder : public hooks::HookedModel {
@@ -190,7 +191,11 @@ class Decoder : public hooks::HookedModel {
   const bft::FilterWeights& filter_weights(const Layer& weights, std::int64_t layer) const;
   /// Whether the layer differs from that of a plain decoder, or its precision is followed.
   bool filters(const Pass& pass) const;
-  /// factor e, [batch, position, head, head_dim].
+  bool gains_in_stream(const Pass& pass) const;
+  /// What attention gives the stream, with its gain.
+  at::Tensor gained(const Layer& weights, std::int64_t layer, const at::Tensor& attended, const at::Tensor& input,
+                    Pass& pass) const;
+  /// factor e, or e if the gain acts in the stream; [batch, position, head, head_dim].
   at::Tensor filtered_values(const Layer& weights, std::int64_t layer, const at::Tensor& input, Pass& pass) const;
   hooks::ObservedAttention observed(std::int64_t layer, const hooks::Qkv& qkv, const bft::ScoreBiases& biases,
                                     const Pass& pass) const;

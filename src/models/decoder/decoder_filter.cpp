@@ -58,6 +58,9 @@ void Decoder::follow_filter(const bft::FilterOptions& options, double range) {
   config.filter = options;
   config.filter->running_jacobian = false;  // there was no training to take a mean of
   check_filter(config, "follow_filter");
+  CHECK(config.heads * config.head_dim == config.width,
+        "follow_filter: {} heads of {} dimensions with a stream of {}; a precision is followed where both are as wide",
+        config.heads, config.head_dim, config.width);
   const auto start = [&](const std::vector<bft::FilterSlot>& slots, auto& weights) {
     const auto tensors = bft::tensors_by_name(weights);
     for (const bft::FilterSlot& slot : slots)
@@ -136,20 +139,42 @@ hooks::ObservedAttention Decoder::observed(std::int64_t layer, const hooks::Qkv&
   return found;
 }
 
+bool Decoder::gains_in_stream(const Pass& pass) const {
+  return filters(pass) && pass.filter.mode == bft::FilterMode::act && filter_.gains_in_stream();
+}
+
+at::Tensor Decoder::gained(const Layer& weights, std::int64_t layer, const at::Tensor& attended,
+                           const at::Tensor& input, Pass& pass) const {
+  const LayerSites sites(pass, layer);
+  bft::FilterPass filter(filter_, filter_weights(weights, layer), sites, pass.filter,
+                         {config_.heads, config_.head_dim});
+  const at::Tensor rows = as_rows(attended);
+  if (!pass.filter.precision.defined()) return filter.scaled(rows, as_rows(input)).view(attended.sizes());
+  bft::ObservedMoments observed = std::exchange(pass.observed, {});
+  observed.estimate = rows;
+  return filter.update(observed, {}).view(attended.sizes());
+}
+
 at::Tensor Decoder::filtered_values(const Layer& weights, std::int64_t layer, const at::Tensor& input,
                                     Pass& pass) const {
   if (pass.filter.mode == bft::FilterMode::follow) return followed_values(weights, layer, input, pass);
   const hooks::Qkv qkv = projected(weights, layer, input, pass);
   const LayerSites sites(pass, layer);
-  bft::FilterPass filter(filter_, filter_weights(weights, layer), sites, pass.filter, config_.heads);
+  bft::FilterPass filter(filter_, filter_weights(weights, layer), sites, pass.filter,
+                         {config_.heads, config_.head_dim});
   const bool moves = pass.filter.precision.defined();
   if (moves) filter.begin();
   const hooks::ObservedAttention found = observed(layer, qkv, filter.score_biases(), pass);
   const at::Tensor estimate = pass.at(layer, "attn.hook_z", found.output.transpose(1, 2));
   const at::Tensor rows = as_rows(estimate).flatten(1);
-  const at::Tensor scaled =
-      moves ? filter.update({rows, rows_of_heads(found.n_eff), rows_of_heads(found.residual).flatten(1)}, {})
-            : filter.scaled(rows, as_rows(input));
+  const auto moments = [&] {
+    return bft::ObservedMoments{rows, rows_of_heads(found.n_eff), rows_of_heads(found.residual).flatten(1)};
+  };
+  if (filter_.gains_in_stream()) {
+    if (moves) pass.observed = moments();
+    return estimate;
+  }
+  const at::Tensor scaled = moves ? filter.update(moments(), {}) : filter.scaled(rows, as_rows(input));
   return scaled.view(estimate.sizes());
 }
 
@@ -158,7 +183,8 @@ at::Tensor Decoder::followed_values(const Layer& weights, std::int64_t layer, co
                                     Pass& pass) const {
   const hooks::Qkv qkv = projected(weights, layer, input, pass);
   const LayerSites sites(pass, layer);
-  bft::FilterPass filter(filter_, filter_weights(weights, layer), sites, pass.filter, config_.heads);
+  bft::FilterPass filter(filter_, filter_weights(weights, layer), sites, pass.filter,
+                         {config_.heads, config_.head_dim});
   filter.begin();
   const at::Tensor plain = weighted_values(weights.rest.sink_logit, layer, qkv, pass);
   const at::Tensor estimate = pass.at(layer, "attn.hook_z", plain.transpose(1, 2));
@@ -192,15 +218,31 @@ at::Tensor Decoder::filtered_feedforward(const Layer& weights, std::int64_t laye
   const bool follows = pass.filter.mode == bft::FilterMode::follow;
   const bool adds = adds_in_product(hooks::block_site(layer, "hook_mlp_out"), pass);
   PreActivations seen;
+  at::Tensor factor;  // of what the MLP gives on its way to the stream; undefined: 1
   // What is followed must not change the products: the pre-activations are computed beside them.
   at::Tensor hidden = dense_feedforward(config_, weights.projections, layer, input, adds ? residual : at::Tensor(),
                                         pass.hooks, of_tokens && !follows ? &seen : nullptr);
   if (of_tokens && follows) seen = pre_activations(config_, weights.projections, input);
-  if (!adds) hidden = residual + pass.at(layer, "hook_mlp_out", hidden);
+  if (!adds) {
+    if (config_.post_norm) {
+      const at::Tensor& norm_weight = weights.rest.mlp_post_norm;
+      if (of_tokens) factor = norm_factor(hidden, config_.norm, config_.norm_epsilon, norm_weight, config_.norm_offset);
+      hidden = normed(hidden, norm_weight, {}, hooks::block_site(layer, "ln2_post.hook_normalized"), pass);
+    }
+    if (config_.residual_scale != 1) hidden = hidden * config_.residual_scale;
+    hidden = residual + pass.at(layer, "hook_mlp_out", hidden);
+  }
   if (predicts) {
     const LayerSites sites(pass, layer);
-    bft::FilterPass filter(filter_, filter_weights(weights, layer), sites, pass.filter, config_.heads);
-    filter.predict(of_tokens ? as_rows(jacobian(weights, layer, seen)) : at::Tensor());
+    bft::FilterPass filter(filter_, filter_weights(weights, layer), sites, pass.filter,
+                           {config_.heads, config_.head_dim});
+    at::Tensor slope;
+    if (of_tokens) {
+      slope = jacobian(weights, layer, seen) * config_.residual_scale;
+      if (factor.defined()) slope = slope * factor;
+      slope = as_rows(slope);
+    }
+    filter.predict(slope);
   }
   return pass.at(layer, "hook_resid_post", hidden);
 }

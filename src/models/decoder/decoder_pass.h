@@ -34,6 +34,7 @@ struct Decoder::Pass {
   std::vector<PositionRange> ranges;             // of the positions of a sequence; several in a cached pass
   std::span<const CachedSegment> segments = {};  // of a cached pass; else empty
   bft::FilterState filter = {};                  // its rows are the positions of all sequences
+  bft::ObservedMoments observed = {};            // of this layer, for a gain that acts in the stream
 
   at::Tensor at(std::int64_t layer, std::string_view site, at::Tensor tensor) const {
     return hooks.at(hooks::block_site(layer, site), std::move(tensor));

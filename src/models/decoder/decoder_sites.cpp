@@ -14,6 +14,19 @@ Shape per_position(std::initializer_list<std::int64_t> sizes) {
   return shape;
 }
 
+/// Where the gain of a filter acts.
+void add_gain_sites(const DecoderConfig& config, std::int64_t layer, std::vector<hooks::SiteShape>& sites) {
+  const bft::Filter filter = config.armed_filter();
+  const Shape heads = per_position({config.heads, config.value_dim()});
+  const bool as_stream = filter.gains_in_stream() && config.heads * config.value_dim() != config.width;
+  const auto add = [&](std::string_view name, const Shape& shape) {
+    sites.push_back({hooks::block_site(layer, name), shape});
+  };
+  if (filter.has_gain()) add("attn.hook_observation_precision", heads);
+  if (filter.parts().factor != bft::AttentionFactor::one)
+    add("attn.hook_gain", as_stream ? per_position({config.width}) : heads);
+}
+
 void add_attention_sites(const DecoderConfig& config, std::int64_t layer, std::vector<hooks::SiteShape>& sites) {
   const auto add = [&](std::string_view name, Shape shape, bool on_request = false) {
     sites.push_back({hooks::block_site(layer, name), std::move(shape), on_request});
@@ -32,8 +45,7 @@ void add_attention_sites(const DecoderConfig& config, std::int64_t layer, std::v
   if (filter.has_gain()) add("hook_precision", per_position({config.width}));
   add("attn.hook_pattern", {"batch", std::to_string(config.heads), "position", "position"}, /*on_request=*/true);
   add("attn.hook_z", outputs);
-  if (filter.has_gain()) add("attn.hook_observation_precision", outputs);
-  if (filter.parts().factor != bft::AttentionFactor::one) add("attn.hook_gain", outputs);
+  if (!filter.gains_in_stream()) add_gain_sites(config, layer, sites);
   if (config.gate == Gate::headwise) add("attn.hook_gate", per_position({config.heads}));
   if (config.gate == Gate::elementwise) add("attn.hook_gate", outputs);
   add("attn.hook_result", per_position({config.heads, config.width}), /*on_request=*/true);
@@ -54,6 +66,7 @@ std::vector<hooks::SiteShape> decoder_sites(const DecoderConfig& config) {
     if (config.pre_norm) add("ln1.hook_normalized", stream);
     if (!config.has_delta(layer)) add_attention_sites(config, layer, sites);
     if (config.post_norm) add("ln1_post.hook_normalized", stream);
+    if (config.armed_filter().gains_in_stream()) add_gain_sites(config, layer, sites);
     add("hook_attn_out", stream);
     if (!config.parallel_residual) add("hook_resid_mid", stream);
     if (config.pre_norm && !config.shared_norm) add("ln2.hook_normalized", stream);

@@ -9,18 +9,13 @@ namespace gainlens::models {
 namespace {
 
 void check_decoder(const DecoderConfig& config, const std::string& where) {
-  CHECK(
-      config.heads * config.head_dim == config.width,
-      "{}: {} heads of {} dimensions with a stream of {}; the filter needs heads * head_dim = width, because its gain "
-      "acts on the heads and its precision belongs to the stream",
-      where, config.heads, config.head_dim, config.width);
-  CHECK(config.pre_norm && !config.post_norm,
-        "{}: results are normalised before they are added to the stream; the filter needs norms before each part alone",
+  CHECK(!config.post_norm || config.armed_filter().parts().factor == bft::AttentionFactor::one ||
+            config.filter->gain_place == bft::GainPlace::after,
+        "{}: results are normalised before they are added to the stream, and a norm takes back a gain in front of it; "
+        "give 'gain_place' after",
         where);
   CHECK(!config.parallel_residual,
         "{}: attention and MLP read the same stream; the filter needs the MLP to read the result of attention", where);
-  CHECK(config.residual_scale == 1, "{}: results are scaled before they are added; the filter needs them as they are",
-        where);
   CHECK(config.attention_layers(config.layers) == config.layers,
         "{}: layers of the gated delta rule have no attention weights, and the filter needs them in every layer",
         where);
@@ -68,7 +63,6 @@ void check_filter_options(const bft::FilterOptions& filter, const std::string& w
         where, bft::name_of(filter.estimator));
   CHECK(filter.kriging == bft::Kriging::scalar, "{}: 'kriging' is per_dimension; a decoder takes scalar", where);
   CHECK(!filter.norm_jacobian, "{}: 'norm_jacobian' is true; a decoder takes false", where);
-  CHECK(filter.gain_place == bft::GainPlace::before, "{}: 'gain_place' is after; a decoder takes before", where);
   CHECK(filter.decay_owner == bft::DecayOwner::layer, "{}: 'decay_owner' is head; a decoder takes layer", where);
   CHECK(filter.warm_up_unit == bft::WarmUpUnit::steps,
         "{}: 'warm_up_unit' is epochs; the training of a decoder has none, give steps", where);

@@ -69,6 +69,12 @@ at::Tensor norm(const at::Tensor& x, Norm kind, double epsilon, const at::Tensor
   return scaled(normalised(x, kind, epsilon), weight, offset, bias);
 }
 
+at::Tensor norm_factor(const at::Tensor& x, Norm kind, double epsilon, const at::Tensor& weight, double offset) {
+  at::Tensor wide = widened(x);
+  if (kind == Norm::layer) wide = wide - wide.mean(-1, /*keepdim=*/true);
+  return at::rsqrt(wide.pow(2).mean(-1, /*keepdim=*/true) + epsilon) * (widened(weight) + offset);
+}
+
 at::Tensor norm_with_site(const at::Tensor& x, Norm kind, double epsilon, const at::Tensor& weight, double offset,
                           const at::Tensor& bias, bool replaced,
                           const std::function<at::Tensor(const at::Tensor&)>& show) {

@@ -35,6 +35,10 @@ at::Tensor scaled(const at::Tensor& x, const at::Tensor& weight, double offset =
 at::Tensor norm(const at::Tensor& x, Norm kind, double epsilon, const at::Tensor& weight, double offset,
                 const at::Tensor& bias = {});
 
+/// What norm() multiplies each number of x by while the mean and the deviation of its row are held, widened:
+/// (offset + weight) / sqrt(mean(x^2) + epsilon), of a layer norm (offset + weight) / sqrt(var(x) + epsilon).
+at::Tensor norm_factor(const at::Tensor& x, Norm kind, double epsilon, const at::Tensor& weight, double offset);
+
 /// norm() with a site for hooks between the norm and its weight. The site has the type of x. If no hook replaces what
 /// it shows, the bits are those of norm().
 /// @param replaced  whether an intervention is attached to the site

@@ -131,7 +131,9 @@ void add_slots(const std::vector<bft::FilterSlot>& slots, FieldList& list) {
 }  // namespace
 
 std::vector<bft::FilterSlot> filter_slots(const DecoderConfig& config, std::int64_t layer) {
-  return bft::filter_slots(config.armed_filter(), config.width, config.heads, /*predicts=*/layer + 1 < config.layers);
+  const bft::Filter filter = config.armed_filter();
+  const std::int64_t estimate = filter.gains_in_stream() ? config.width : config.heads * config.head_dim;
+  return bft::filter_slots(filter, config.width, config.heads, estimate, /*predicts=*/layer + 1 < config.layers);
 }
 
 std::vector<bft::FilterSlot> token_precision_slots(const DecoderConfig& config) {
