@@ -132,6 +132,14 @@ Maybe<Interval> stated_interval(const Maybe<CrossedEstimate>& estimate) {
   return estimate ? estimate->interval : Maybe<Interval>::none(estimate.reason());
 }
 
+Maybe<Interval> shown_ends(const Maybe<CrossedEstimate>& estimate) {
+  if (!estimate) return Maybe<Interval>::none(estimate.reason());
+  for (const auto* ends : {&estimate->interval, &estimate->range, &estimate->over_units}) {
+    if (*ends) return *ends;
+  }
+  return estimate->interval;
+}
+
 Measured stated_p(const Maybe<CrossedEstimate>& estimate) {
   return estimate ? estimate->p : Measured::none(estimate.reason());
 }

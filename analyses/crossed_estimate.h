@@ -60,6 +60,9 @@ Maybe<CrossedEstimate> crossed_estimate(double value, std::span<const double> by
 /// The reason why an estimate is missing with fewer than two units.
 std::string too_few_units(const std::string& noun);
 
+/// What its number of seeds allows: `interval`, `range` or `over_units`.
+Maybe<Interval> shown_ends(const Maybe<CrossedEstimate>& estimate);
+
 /// The interval and the p that are stated; missing with the reason if the estimate or this part of it is.
 Maybe<Interval> stated_interval(const Maybe<CrossedEstimate>& estimate);
 Measured stated_p(const Maybe<CrossedEstimate>& estimate);

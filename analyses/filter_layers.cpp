@@ -5,7 +5,7 @@
 namespace gainlens::analyses {
 namespace {
 
-std::vector<const runfile::TrainedSeed*> seeds_of(const runfile::RecommendRun& run, std::size_t arm) {
+std::vector<const runfile::TrainedSeed*> seeds_of(const runfile::TrainedRun& run, std::size_t arm) {
   std::vector<const runfile::TrainedSeed*> seeds;
   for (std::size_t seed = 0; seed < run.seeds.size(); ++seed) {
     const auto& result = run.result(arm, seed);
@@ -16,7 +16,7 @@ std::vector<const runfile::TrainedSeed*> seeds_of(const runfile::RecommendRun& r
 
 }  // namespace
 
-std::vector<FilterLayer> filter_layers(const runfile::RecommendRun& run, std::size_t arm) {
+std::vector<FilterLayer> filter_layers(const runfile::TrainedRun& run, std::size_t arm) {
   const std::vector<const runfile::TrainedSeed*> seeds = seeds_of(run, arm);
   if (seeds.empty()) return {};
   const auto epochs_of = [](const runfile::TrainedSeed& seed) { return seed.curve.begin()->second.size(); };

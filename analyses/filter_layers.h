@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runfile/recommend_run.h"
+#include "runfile/trained_run.h"
 
 #include <cstddef>
 #include <map>
@@ -20,6 +20,6 @@ struct FilterLayer {
 
 /// The layers of all finished seeds of an arm; empty: it has no filter.
 /// @param arm  number of the arm
-std::vector<FilterLayer> filter_layers(const runfile::RecommendRun& run, std::size_t arm);
+std::vector<FilterLayer> filter_layers(const runfile::TrainedRun& run, std::size_t arm);
 
 }  // namespace gainlens::analyses

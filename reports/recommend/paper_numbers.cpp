@@ -81,11 +81,8 @@ std::string change_interval(const Maybe<CrossedEstimate>& log_ratio) {
 }
 
 Maybe<analyses::Interval> change_ends(const Maybe<CrossedEstimate>& log_ratio) {
-  if (!log_ratio) return Maybe<analyses::Interval>::none(log_ratio.reason());
-  for (const auto* ends : {&log_ratio->interval, &log_ratio->range, &log_ratio->over_units}) {
-    if (*ends) return analyses::Interval{std::expm1((*ends)->low), std::expm1((*ends)->high)};
-  }
-  return log_ratio->interval;
+  const Maybe<analyses::Interval> ends = analyses::shown_ends(log_ratio);
+  return ends ? analyses::Interval{std::expm1(ends->low), std::expm1(ends->high)} : ends;
 }
 
 std::string p_number(const Measured& p) {

@@ -27,16 +27,6 @@ struct Panel {
   const char* title;
 };
 
-/// What the bar of a mean shows: the best that its number of seeds allows.
-Maybe<analyses::Interval> bar_of(const SeedValues& values) {
-  const auto& crossed = values.crossed;
-  if (!crossed) return Maybe<analyses::Interval>::none(crossed.reason());
-  for (const auto* ends : {&crossed->interval, &crossed->range, &crossed->over_units}) {
-    if (*ends) return **ends;
-  }
-  return crossed->interval;
-}
-
 /// stratum, mean, ends of its bar; a mean is never below 0
 Rows rows_of(const ArmResult& arm, const Panel& panel, std::size_t metric, double shift) {
   Rows rows;
@@ -44,7 +34,7 @@ Rows rows_of(const ArmResult& arm, const Panel& panel, std::size_t metric, doubl
   for (std::size_t stratum = 0; stratum < strata.size(); ++stratum) {
     const auto& summary = strata[stratum][metric].over_seeds;
     if (!summary) continue;
-    const auto bar = bar_of(strata[stratum][metric]);
+    const auto bar = analyses::shown_ends(strata[stratum][metric].crossed);
     constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
     rows.push_back({static_cast<double>(stratum + 1) + shift, summary->mean, bar ? std::max(bar->low, 0.0) : no_value,
                     bar ? bar->high : no_value});

@@ -28,11 +28,8 @@ std::string p_number(const analyses::Measured& p) {
 
 std::string ends_of(const Maybe<CrossedEstimate>& estimate,
                     const std::function<std::string(const analyses::Interval&)>& ends) {
-  if (!estimate) return "-";
-  for (const auto* interval : {&estimate->interval, &estimate->range, &estimate->over_units}) {
-    if (*interval) return ends(**interval);
-  }
-  return "-";
+  const Maybe<analyses::Interval> shown = analyses::shown_ends(estimate);
+  return shown ? ends(*shown) : "-";
 }
 
 std::string kind_of(const Maybe<CrossedEstimate>& estimate) {

@@ -5,6 +5,7 @@
 #include "analyses/selection.h"
 #include "analyses/series.h"
 #include "analyses/theory_equivalence.h"
+#include "cli/finetuned_run.h"
 #include "cli/given_run.h"
 #include "cli/intervention_runs.h"
 #include "cli/name_list.h"
@@ -16,10 +17,12 @@
 #include "recommend/settings.h"
 #include "reports/attention/attention_report.h"
 #include "reports/figures/style.h"
+#include "reports/finetune/finetune_report.h"
 #include "reports/recommend/recommend_report.h"
 #include "reports/series/series_report.h"
 #include "reports/sweep/sweep_report.h"
 #include "runfile/attention_run.h"
+#include "runfile/experiment_run.h"
 #include "runfile/recommend_run.h"
 
 #include <ATen/Parallel.h>
@@ -172,6 +175,20 @@ bool asks_for_interventions(const ReportArguments& arguments) {
   return false;
 }
 
+/// Whether the run is one of an experiment.
+/// @throws InvalidArgument  beside other runs; an option that is for others
+bool asks_for_experiment(const ReportArguments& arguments) {
+  for (const std::string& run : arguments.runs) {
+    if (!runfile::is_experiment_run(run)) continue;
+    CHECK(arguments.runs.size() == 1, "report: {} is the run of an experiment; give it alone", printable(run));
+    CHECK(!arguments.paper, "--paper: is for other runs, and {} is the run of an experiment; leave it out",
+          printable(run));
+    refuse_options_for_sweeps(arguments, printable(run), "the run of an experiment");
+    return true;
+  }
+  return false;
+}
+
 reports::Writing writing_of(const ReportArguments& arguments) {
   return {arguments.style.empty() ? reports::Style{} : reports::read_style(arguments.style),
           arguments.paper.has_value()};
@@ -201,6 +218,16 @@ void report_recommender(const ReportArguments& arguments, const GlobalOptions& g
   const reports::TrainedRun trained{printable(folder_of(path).filename().string()),
                                     analyses::recommender_results(path, run, options), preset};
   finish(reports::write_recommend_report(trained, out, writing_of(arguments)), out, global.json);
+}
+
+void report_experiment(const ReportArguments& arguments, const GlobalOptions& global) {
+  const fs::path out = folder_to_write(arguments), path = arguments.runs.front();
+  analyses::ExperimentOptions options;
+  options.resampling.seed = options.resamples.seed = global.seed;
+  finish(
+      reports::write_finetune_report(read_finetuned_run(path, printable(folder_of(path).filename().string()), options),
+                                     out, writing_of(arguments)),
+      out, global.json);
 }
 
 void report_swept_recommenders(const ReportArguments& arguments, const GlobalOptions& global) {
@@ -260,6 +287,8 @@ void report(const ReportArguments& arguments, const GlobalOptions& global) {
   if (asks_for_interventions(arguments)) {
     const fs::path out = folder_to_write(arguments);
     finish(report_run_of_intervene(arguments.runs.front(), out, writing_of(arguments)), out, global.json);
+  } else if (asks_for_experiment(arguments)) {
+    report_experiment(arguments, global);
   } else if (asks_for_swept_recommenders(arguments))
     report_swept_recommenders(arguments, global);
   else if (asks_for_recommenders(arguments))
@@ -279,12 +308,14 @@ void add_report(CLI::App& app, const GlobalOptions& global, Action& action) {
       "RUN can be one recommender run too. The page shows what its arms reach on the test items, the learning curves,\n"
       "and who is recommended well. With several arms, it compares the later arms with the first.\n"
       "gainlens compare compares several recommender runs. Or RUN is a sweep of recommenders: what the attention of\n"
-      "each head rests on, and for which users. Or of a run of intervene: its table and maps of layers and heads.");
+      "each head rests on, and for which users. Or a run of intervene: its table and maps of layers and heads. Or a "
+      "run\n"
+      "of train finetune: scores and gains by the share of wrong answers, and what the arms learned.");
   auto arguments = std::make_shared<ReportArguments>();
   command->add_option(
       "runs", arguments->runs,
       "Run folders or run.h5 files of sweeps, at most 6 (with --axis 50); later ones are compared with the first.\n"
-      "Or one recommender run, one sweep of recommenders, or one run of intervene");
+      "Or one recommender run, one sweep of recommenders, one run of intervene, or one of train finetune");
   command->add_option("--out", arguments->out,
                       "Folder to write to (default for one run: RUN/report; several runs need this option)");
   add_name_list(*command, "--names", arguments->names,

@@ -113,7 +113,7 @@ void print(const std::vector<experiment::Outcome>& outcomes, const std::string& 
                    mean_and_deviation(of.at("f1_not_selected")));
     }
   }
-  print_result("scores of every question: {}/run.h5, which gainlens compare reads\n", printable(out));
+  print_result("scores of every question: {}/run.h5, which gainlens compare and report read\n", printable(out));
 }
 
 void run(const TrainFinetuneArguments& arguments, const GlobalOptions& global) {
@@ -121,6 +121,8 @@ void run(const TrainFinetuneArguments& arguments, const GlobalOptions& global) {
   request.model = locate_language_model(arguments.model, "finetune");
   request.split = split_of(arguments, global.quiet);
   request.data_name = name_of_data(arguments);
+  if (arguments.task == "squad" || arguments.task == "nq") request.task = arguments.task;
+  if (arguments.task == "nq") request.passages = arguments.passages;
   request.arms = arguments.arms;
   request.noise = arguments.noise;
   request.data_seed = arguments.data_seed;

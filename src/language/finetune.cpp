@@ -8,7 +8,6 @@
 #include "core/counted.h"
 #include "core/listener.h"
 #include "core/nearest.h"
-#include "core/plain_text.h"
 #include "core/quantity.h"
 #include "core/sha256.h"
 #include "data/answer_corruption.h"
@@ -28,6 +27,7 @@
 #include "models/families/gguf_config.h"
 #include "runfile/experiment_run.h"
 #include "runfile/kept_files.h"
+#include "runfile/noise_level.h"
 
 #include <algorithm>
 #include <cmath>
@@ -55,17 +55,6 @@ const FinetuneArm& arm_named(const std::string& name) {
   }
   throw_invalid("--arm: '{}'; must be one of {}{}", printable(name, 60), fmt::join(names, ", "),
                 did_you_mean(name, names));
-}
-
-/// "np10", "np2.5".
-std::string variant_of_noise(double percent) {
-  return fmt::format("np{}", percent);
-}
-
-/// The level of a variant; nothing for a name that is none.
-std::optional<double> noise_of_variant(std::string_view variant) {
-  constexpr std::string_view prefix = "np";
-  return variant.starts_with(prefix) ? finite_number(variant.substr(prefix.size())) : std::nullopt;
 }
 
 void check_settings(const FinetuneSettings& settings) {
@@ -199,8 +188,8 @@ class Finetuning : public experiment::Subject {
     generation::check_can_generate(source_.config, prompts_, generation_options());
     validation_ = rows_of(request_.split.validation, 0, "validation");
     for (const double level : request_.noise) {
-      const auto rows = std::ssize(training_[variant_of_noise(level)] =
-                                       rows_of(request_.split.training, level, variant_of_noise(level)));
+      const auto rows = std::ssize(training_[runfile::noise_variant(level)] =
+                                       rows_of(request_.split.training, level, runfile::noise_variant(level)));
       for (const std::string& name : request_.arms) check_arm(arm_named(name), rows);
     }
   }
@@ -210,7 +199,7 @@ class Finetuning : public experiment::Subject {
   Json request_of(const experiment::Job& job, const Json& run) const override {
     Json own = run;
     own["arm"] = job.arm;
-    own["noise"] = noise_of_variant(job.variant).value();
+    own["noise"] = runfile::noise_of_variant(job.variant).value();
     own["seed"] = job.seed;
     return own;
   }
@@ -240,6 +229,8 @@ class Finetuning : public experiment::Subject {
             {"tokenizer", tokenizers::tokenizer_sha256(source_.path)},
             {"data",
              {{"name", request_.data_name},
+              {"task", request_.task},
+              {"passages", request_.passages},
               {"split", sha256_of(request_.split)},
               {"training", request_.split.training.size()},
               {"validation", request_.split.validation.size()},
@@ -330,6 +321,7 @@ experiment::StoredResult Finetuning::run(const experiment::Work& work) {
   const FinetuneSettings& settings = request_.settings;
   experiment::StoredResult stored;
   training::TrainingOutcome outcome;
+  std::vector<double> gammas;
   {
     const FinetuneArm& arm = arm_named(job.arm);
     std::vector<AnswerRow> rows = training_.at(job.variant);
@@ -370,7 +362,7 @@ experiment::StoredResult Finetuning::run(const experiment::Work& work) {
     write_file_atomically(folder.path() / "history.csv", training::history_csv(outcome.history));
     stored.result.filter = task.filter().curves();
     if (!stored.result.filter.empty()) write_file_atomically(folder.path() / "filter.csv", task.filter().csv());
-    const std::vector<double>& gammas = task.gammas();
+    gammas = task.gammas();
     if (!gammas.empty()) {
       std::string csv = "step,gamma\n";
       for (std::size_t i = 0; i < gammas.size() && i < outcome.history.size(); ++i)
@@ -382,6 +374,7 @@ experiment::StoredResult Finetuning::run(const experiment::Work& work) {
   std::map<std::string, std::vector<double>> filter = std::move(stored.result.filter);
   stored.result = evaluated(job);
   stored.result.filter = std::move(filter);
+  if (!gammas.empty()) stored.result.curve[runfile::gamma_curve] = std::move(gammas);
   stored.kept = runfile::checksums_of(checkpoint_files(job.folder));
   for (const training::Evaluation& point : outcome.history) {
     stored.result.curve[runfile::training_loss].push_back(point.training_loss);
@@ -440,12 +433,12 @@ void Finetuning::combine() {
     if (!std::filesystem::is_directory(folder)) continue;
     std::set<double> levels;  // ascending
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-      if (const auto level = noise_of_variant(entry.path().filename().string())) levels.insert(*level);
+      if (const auto level = runfile::noise_of_variant(entry.path().filename().string())) levels.insert(*level);
     }
     for (const double level : levels)
       sought.push_back(
           {arm.name,
-           variant_of_noise(level),
+           runfile::noise_variant(level),
            {[this](const experiment::Job& job) { return prove(job).result; }, request_.settings.epochs, 0}});
   }
   experiment::add_finished(run, request_.out, sought);
@@ -495,7 +488,7 @@ std::vector<experiment::Outcome> finetune(const FinetuneRequest& request) {
   check_model(source, request.quiet);
   Finetuning subject(request, std::move(source));
   experiment::Axes axes{.arms = request.arms, .variants = {}, .seed = request.seed, .seeds = request.seeds};
-  for (const double level : request.noise) axes.variants.push_back(variant_of_noise(level));
+  for (const double level : request.noise) axes.variants.push_back(runfile::noise_variant(level));
   training::SingleReplica alone;
   experiment::Experiment trainings({.title = "train finetune",
                                     .axes = std::move(axes),

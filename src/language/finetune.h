@@ -39,6 +39,8 @@ struct FinetuneRequest {
   std::filesystem::path model;
   data::QuestionSplit split;
   std::string data_name;
+  std::string task = "jsonl";  ///< "squad", "nq", "jsonl": what the paper's numbers may stand beside
+  std::int64_t passages = 0;   ///< of a prompt of nq; else 0
   std::vector<std::string> arms;
   std::vector<double> noise;    ///< percent of answer words that are replaced; each level is a variant "np10"
   std::uint64_t data_seed = 0;  ///< of the noise; the split has been drawn by it too

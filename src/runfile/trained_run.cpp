@@ -104,8 +104,8 @@ void refuse_trained_run(const std::filesystem::path& path) {
         "{}: is a recommender run; gainlens report and compare read it, and a run of gainlens sweep is needed here",
         printable(path.string()));
   CHECK(!is_experiment_run(path),
-        "{}: is the run of an experiment; gainlens compare and inspect read it, and a run of gainlens sweep is needed "
-        "here",
+        "{}: is the run of an experiment; gainlens compare, report and inspect read it, and a run of gainlens sweep is "
+        "needed here",
         printable(path.string()));
   CHECK(!is_attention_run(path),
         "{}: is a sweep of recommenders; gainlens report and inspect read it, and the sweep of a language model is "

@@ -52,6 +52,8 @@ std::string variant_of(const std::string& label);
 
 /// The name of the curve of the training loss.
 inline constexpr const char* training_loss = "training_loss";
+/// That of the gamma that focal loss learns, after each epoch.
+inline constexpr const char* gamma_curve = "gamma";
 
 /// Number of epochs of a training; 0 for an arm without one.
 std::int64_t epochs_of(const TrainedSeed& seed);

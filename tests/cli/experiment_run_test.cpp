@@ -82,7 +82,7 @@ TEST_F(ExperimentRunCommands, InspectSaysWhatItHolds) {
 }
 
 TEST_F(ExperimentRunCommands, OtherCommandsSayWhichOnesReadIt) {
-  const std::string reason = "is the run of an experiment; gainlens compare and inspect read it";
+  const std::string reason = "is the run of an experiment; gainlens compare, report and inspect read it";
   for (const char* command : {"report", "check", "sinks", "sink-vs-k", "audit"})
     expect_refused({command, run_}, reason);
 }

@@ -1,0 +1,54 @@
+#pragma once
+
+#include "analyses/filter_layers.h"
+#include "analyses/measured.h"
+#include "analyses/noise_levels.h"
+#include "reports/figures/figure.h"
+#include "reports/made_report.h"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace gainlens::reports {
+
+/// The filter of one arm at one level of noise.
+struct FilterOfLevel {
+  std::string label;  ///< "bft/np0"
+  std::vector<analyses::FilterLayer> layers;
+};
+
+/// What is logged of a learned gamma.
+struct GammaPath {
+  std::string label;                       ///< "focal/np0"
+  std::vector<std::vector<double>> seeds;  ///< [seed][epoch]
+};
+
+/// A fine-tuning run, as the sections of its report see it.
+struct FinetunedRun {
+  std::string name;  ///< for readers
+  analyses::NoiseLevels levels;
+  std::vector<FilterOfLevel> filters;
+  std::vector<GammaPath> gammas;
+  /// "squad" or "nq" where the paper has the same task, with its condition for nq (passages); else empty.
+  std::string paper_task = {};
+  double passages = 0;
+
+  const std::string& label() const { return name; }
+};
+
+/// Scores against the share of wrong words, a panel for each score: the mean over seeds of each arm with one standard
+/// error to both sides, as in the paper's figure. Missing with more arms than can be told apart.
+analyses::Maybe<Figure> noise_figure(const analyses::NoiseLevels& levels);
+
+/// The change of each score against the baseline, with its interval over seeds and units. Missing without a change.
+analyses::Maybe<Figure> noise_gains_figure(const analyses::NoiseLevels& levels);
+
+/// K and lambda against the layer, a curve for each epoch. Missing where the filter was never in force.
+analyses::Maybe<Figure> filter_by_layer_figure(const FilterOfLevel& filter);
+
+/// Writes the report of `gainlens report RUN` of a fine-tuning into `out`: see write_files().
+/// @throws InvalidArgument, RunFailed  see write_files()
+WrittenReport write_finetune_report(const FinetunedRun& run, const std::filesystem::path& out, const Writing& writing);
+
+}  // namespace gainlens::reports

@@ -1,0 +1,183 @@
+#include "reports/figures/figure_parts.h"
+#include "reports/figures/palette.h"
+#include "reports/figures/plot_script.h"
+#include "reports/finetune/finetune_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+namespace gainlens::reports {
+namespace {
+
+using analyses::Maybe;
+using analyses::NoiseGain;
+using analyses::NoiseLevels;
+
+constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
+
+/// A curve of one panel: level, value, ends of its bar.
+struct Curve {
+  std::size_t style;
+  Rows rows;
+};
+using Panel = std::pair<std::string, std::vector<Curve>>;
+
+/// The places of several arms at one level stand side by side.
+double beside(const NoiseLevels& levels, std::size_t level, std::size_t arm) {
+  const double width = levels.levels.size() > 1 ? levels.levels.back() - levels.levels.front() : 1;
+  const double middle = 0.5 * static_cast<double>(levels.arms.size() - 1);
+  return levels.levels[level] + 0.012 * width * (static_cast<double>(arm) - middle);
+}
+
+/// @param around_zero  whether 0 has a line of its own
+Figure drawn(const std::string& name, const NoiseLevels& levels, const std::vector<Panel>& panels,
+             const std::vector<LegendEntry>& legend, bool around_zero) {
+  PanelGrid grid{page_width, 2.2 + legend_height(legend, page_width)};
+  grid.columns = static_cast<int>(panels.size());
+  grid.left = 0.55;
+  grid.across = 0.62;
+  grid.bottom += legend_height(legend, page_width);
+  PlotScript script;
+  start_panels(script, grid);
+  for (std::size_t panel = 0; panel < panels.size(); ++panel) {
+    script.panel(panel, panels[panel].first);
+    if (panel == 0) draw_legend(script, legend, grid.width, grid.height);
+    Extent reach;
+    if (around_zero) reach.add(0);
+    std::string plot =
+        around_zero ? fmt::format("0 with lines linewidth 0.9 linecolor rgb '{}' notitle, ", colour::ink) : "";
+    for (const Curve& curve : panels[panel].second) {
+      for (const auto& row : curve.rows)
+        for (const std::size_t column : {1U, 2U, 3U}) reach.add(row[column]);
+      if (curve.rows.empty()) continue;
+      const std::string block = fmt::format("curve_{}_{}", panel, curve.style);
+      script.data(block, curve.rows);
+      plot += barred_curve(block, curve.rows, run_style(curve.style), {1.2, 0.5, 1.3});
+    }
+    plot.resize(plot.size() - 2);
+    script.value_axis(levels.levels.front(), levels.levels.back())
+        .line("set xlabel 'wrong answer words (%)' offset 0,0.5")
+        .y_axis(reach.low, reach.high, 0.06)
+        .line("plot {}", plot);
+  }
+  script.line("unset multiplot");
+  return Figure{name, grid.width, grid.height, script.text()};
+}
+
+std::string title_of(const std::string& score) {
+  return score == "f1" ? "F1" : score == "exact_match" ? "exact match" : score;
+}
+
+/// The scores that every cell has, without those of parts of the units.
+std::vector<std::string> scores_of(const NoiseLevels& levels) {
+  std::vector<std::string> names;
+  for (const auto& [name, values] : levels.cells.front().means)
+    if (!name.ends_with("_not_selected")) names.push_back(name);
+  return names;
+}
+
+}  // namespace
+
+Maybe<Figure> noise_figure(const NoiseLevels& levels) {
+  if (levels.arms.size() > most_runs)
+    return Maybe<Figure>::none(
+        fmt::format("{} arms; {} can be told apart in one figure", levels.arms.size(), most_runs));
+  std::vector<Panel> panels;
+  for (const std::string& score : scores_of(levels)) {
+    Panel panel{title_of(score), {}};
+    for (std::size_t arm = 0; arm < levels.arms.size(); ++arm) {
+      Curve curve{arm, {}};
+      for (std::size_t level = 0; level < levels.levels.size(); ++level) {
+        const analyses::NoiseCell* cell = levels.cell(arm, level);
+        if (cell == nullptr) continue;
+        const analyses::ArmSummary summary = analyses::arm_summary(cell->means.at(score));
+        const double error =
+            summary.deviation ? *summary.deviation / std::sqrt(static_cast<double>(cell->seeds.size())) : no_value;
+        curve.rows.push_back({beside(levels, level, arm), summary.mean, summary.mean - error, summary.mean + error});
+      }
+      panel.second.push_back(std::move(curve));
+    }
+    panels.push_back(std::move(panel));
+  }
+  return drawn("noise-levels", levels, panels, name_runs(levels.arms), /*around_zero=*/false);
+}
+
+Maybe<Figure> noise_gains_figure(const NoiseLevels& levels) {
+  if (levels.arms.size() > most_runs)
+    return Maybe<Figure>::none(
+        fmt::format("{} arms; {} can be told apart in one figure", levels.arms.size(), most_runs));
+  const std::vector<const NoiseGain*> rows = levels.rows();
+  if (rows.empty()) return Maybe<Figure>::none("no seed has finished two arms");
+  std::vector<Panel> panels;
+  for (std::size_t score = 0; score < rows.front()->comparison->scores.size(); ++score) {
+    Panel panel{fmt::format("{}: change against {}", title_of(rows.front()->comparison->scores[score].score.name),
+                            to_plot(levels.arms.front())),
+                {}};
+    for (std::size_t arm = 1; arm < levels.arms.size(); ++arm) {
+      Curve curve{arm, {}};
+      for (const NoiseGain* row : rows) {
+        if (row->arm != arm || !row->range.only) continue;
+        const analyses::UnitScoreGain& gain = row->comparison->scores[score];
+        const auto ends = analyses::shown_ends(gain.difference);
+        curve.rows.push_back({beside(levels, *row->range.only, arm), gain.seeds.difference, ends ? ends->low : no_value,
+                              ends ? ends->high : no_value});
+      }
+      panel.second.push_back(std::move(curve));
+    }
+    panels.push_back(std::move(panel));
+  }
+  std::vector<LegendEntry> legend;
+  for (std::size_t arm = 1; arm < levels.arms.size(); ++arm) legend.push_back(name_run(levels.arms[arm], arm));
+  return drawn("noise-gains", levels, panels, legend, /*around_zero=*/true);
+}
+
+Maybe<Figure> filter_by_layer_figure(const FilterOfLevel& filter) {
+  constexpr std::pair<const char*, const char*> panels[] = {{"gain", "Kalman gain"},
+                                                            {"precision", "precision before the layer"}};
+  const std::size_t epochs = filter.layers.front().mean.at("gain").size();
+  std::vector<std::size_t> drawn_epochs;  // those in which the filter was in force
+  for (std::size_t epoch = 0; epoch < epochs; ++epoch)
+    if (std::isfinite(filter.layers.front().mean.at("gain")[epoch])) drawn_epochs.push_back(epoch);
+  if (drawn_epochs.empty())
+    return Maybe<Figure>::none("the filter was not in force after any epoch that all seeds have");
+  while (drawn_epochs.size() > most_runs) drawn_epochs.erase(drawn_epochs.begin() + 1);  // the first and the last ones
+  std::vector<LegendEntry> legend;
+  for (std::size_t i = 0; i < drawn_epochs.size(); ++i)
+    legend.push_back(name_run(fmt::format("epoch {}", drawn_epochs[i] + 1), i));
+  PanelGrid grid{page_width, 2.2 + legend_height(legend, page_width)};
+  grid.columns = 2;
+  grid.left = 0.55;
+  grid.across = 0.62;
+  grid.bottom += legend_height(legend, page_width);
+  PlotScript script;
+  start_panels(script, grid);
+  script.value_axis(0, static_cast<double>(std::max<std::size_t>(filter.layers.size() - 1, 1)))
+      .line("set xlabel 'layer' offset 0,0.5");
+  std::size_t place = 0;
+  for (const auto& [curve, title] : panels) {
+    script.panel(place, title);
+    if (place == 0) draw_legend(script, legend, grid.width, grid.height);
+    Extent reach;
+    std::string plot;
+    for (std::size_t i = 0; i < drawn_epochs.size(); ++i) {
+      Rows rows;
+      for (std::size_t layer = 0; layer < filter.layers.size(); ++layer) {
+        const double value = filter.layers[layer].mean.at(curve)[drawn_epochs[i]];
+        rows.push_back({static_cast<double>(layer), value, no_value, no_value});
+        reach.add(value);
+      }
+      const std::string block = fmt::format("{}_{}", curve, i);
+      script.data(block, rows);
+      plot += barred_curve(block, rows, run_style(i), {1.2, 0.5, 1.3});
+    }
+    plot.resize(plot.size() - 2);
+    script.y_axis(reach.low, reach.high, 0.06).line("plot {}", plot);
+    ++place;
+  }
+  script.line("unset multiplot");
+  return Figure{"filter-by-layer", grid.width, grid.height, script.text()};
+}
+
+}  // namespace gainlens::reports
