@@ -190,6 +190,18 @@ void add_train_finetune(CLI::App& train, const GlobalOptions& global, Action& ac
       ->add_option("--max-length", settings.max_length, "Most tokens of a row to learn from; longer ones are left out")
       ->capture_default_str();
   command
+      ->add_option("--tokens-at-once", settings.tokens_at_once,
+                   "Tokens of rows that go through the model together, without seeing each other; fewer take less "
+                   "memory and more time")
+      ->capture_default_str();
+  command->add_flag("--recompute", settings.recompute,
+                    "Keep no activations of a layer and compute it again in the backward pass: less memory, more time, "
+                    "the same bits");
+  command
+      ->add_option("--dtype", settings.dtype,
+                   "Of the computation: float32, or bfloat16 with weights and optimiser in float32")
+      ->capture_default_str();
+  command
       ->add_option("--precision-learning-rate", settings.precision_learning_rate,
                    "Factor on the learning rate of a filter's parameters")
       ->capture_default_str();

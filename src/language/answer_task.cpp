@@ -33,7 +33,10 @@ AnswerTask::AnswerTask(models::DecoderConfig config, models::DecoderWeights weig
                        std::vector<AnswerRow> validation, std::uint64_t seed, const AnswerTaskOptions& options,
                        std::function<Json(const models::DecoderWeights&)> keep)
     : config_(std::move(config)),
-      weights_(learning(config_, std::move(weights))),
+      masters_(options.dtype == at::kFloat
+                   ? std::nullopt
+                   : std::optional<MasterWeights>(std::in_place, config_, learning(config_, weights), options.dtype)),
+      weights_(masters_ ? masters_->copy() : learning(config_, std::move(weights))),
       decoder_(config_, weights_, models::WeightUse::trained),
       filter_host_(decoder_, config_, weights_),
       training_(std::move(training)),
@@ -48,8 +51,8 @@ AnswerTask::AnswerTask(models::DecoderConfig config, models::DecoderWeights weig
 
 std::vector<training::ParameterGroup> AnswerTask::parameters() {
   std::vector<training::ParameterGroup> groups =
-      training::parameter_groups(models::decoder_parameters(config_, weights_),
-                                 models::decoder_parameters(config_, weights_, models::WeightRole::precision),
+      training::parameter_groups(models::decoder_parameters(config_, trained()),
+                                 models::decoder_parameters(config_, trained(), models::WeightRole::precision),
                                  options_.weight_decay, options_.precision_factor);
   if (alpha_.defined()) groups.push_back({"focal", {{"focal.alpha", alpha_}}, 1, 0});
   return groups;
@@ -92,20 +95,39 @@ hooks::Tokens AnswerTask::inputs_of(const AnswerRow& row) const {
 }
 
 /// -ln p of each answer token.
-at::Tensor AnswerTask::losses_of(const AnswerRow& row, bool training) {
-  const hooks::Hooks none;
-  const hooks::ForwardOptions options{.training = training,
-                                      .stretch_sums = training ? filter_.stretch_sums() : nullptr};
-  const at::Tensor hidden =
-      decoder_.forward(inputs_of(row), options, training ? none : filter_.evaluation_hooks()).hidden[0];
+at::Tensor AnswerTask::validation_losses(const AnswerRow& row) {
+  const at::Tensor hidden = decoder_.forward(inputs_of(row), {}, filter_.evaluation_hooks()).hidden[0];
   const at::Tensor answering = hidden.slice(0, row.first_answer - 1);
   const at::Tensor targets = at::tensor(row.ids, at::kLong).slice(0, row.first_answer);
   return -at::log_softmax(decoder_.unembed(answering), -1).gather(1, targets.unsqueeze(1)).squeeze(1);
 }
 
-/// Of the training.
-at::Tensor AnswerTask::sum_of_losses(const AnswerRow& row) {
-  const at::Tensor losses = losses_of(row, /*training=*/true);
+/// How many of the first rows go through the model together.
+std::int64_t AnswerTask::rows_at_once(std::span<const std::int64_t> rows) const {
+  std::int64_t count = 0, tokens = 0;
+  for (const std::int64_t row : rows) {
+    tokens += std::ssize(training_[static_cast<std::size_t>(row)].ids) - 1;
+    if (count > 0 && tokens > options_.tokens_at_once) break;
+    ++count;
+  }
+  return count;
+}
+
+/// Of training rows that go through the model together.
+at::Tensor AnswerTask::sum_of_losses(std::span<const std::int64_t> rows) {
+  models::TrainingOptions options{.recompute = options_.recompute, .stretch_sums = filter_.stretch_sums()};
+  std::vector<std::int64_t> ids, answering, targets;
+  for (const std::int64_t index : rows) {
+    const AnswerRow& row = training_[static_cast<std::size_t>(index)];
+    for (auto place = row.first_answer - 1; place + 1 < std::ssize(row.ids); ++place)
+      answering.push_back(std::ssize(ids) + place);
+    targets.insert(targets.end(), row.ids.begin() + row.first_answer, row.ids.end());
+    ids.insert(ids.end(), row.ids.begin(), row.ids.end() - 1);
+    options.lengths.push_back(std::ssize(row.ids) - 1);
+  }
+  const at::Tensor hidden = decoder_.training_stream(at::tensor(ids, at::kLong), options);
+  const at::Tensor losses =
+      decoder_.token_losses(hidden.index_select(0, at::tensor(answering, at::kLong)), at::tensor(targets, at::kLong));
   if (!options_.focal) return losses.sum();
   // 1 - p without cancellation; a token with p = 1 has a loss of 0, and a finite gradient of the power.
   const at::Tensor wrong = (-at::expm1(-losses)).clamp_min(1e-12);
@@ -119,6 +141,7 @@ double AnswerTask::accumulate_gradients(std::int64_t step) {
     tokens += answer_tokens(training_[static_cast<std::size_t>(row)]);
     positions += std::ssize(training_[static_cast<std::size_t>(row)].ids) - 1;
   }
+  if (masters_) masters_->refresh();
   // The first layer is enough: its precision is asked for.
   filter_.prepare(step, {.batch = [&](const hooks::Hooks& hooks) {
                     for (const std::int64_t row : rows)
@@ -126,10 +149,13 @@ double AnswerTask::accumulate_gradients(std::int64_t step) {
                                        hooks);
                   }});
   double loss = 0;
-  for (const std::int64_t row : rows) {
-    const at::Tensor share = sum_of_losses(training_[static_cast<std::size_t>(row)]) / static_cast<double>(tokens);
+  for (std::span<const std::int64_t> rest = rows; !rest.empty();) {
+    const auto count = static_cast<std::size_t>(rows_at_once(rest));
+    const at::Tensor share = sum_of_losses(rest.first(count)) / static_cast<double>(tokens);
     share.backward();
+    if (masters_) masters_->collect_gradients();
     loss += share.item<double>();
+    rest = rest.subspan(count);
   }
   training::SingleReplica alone;
   filter_.learn_from(positions, alone);
@@ -139,11 +165,12 @@ double AnswerTask::accumulate_gradients(std::int64_t step) {
 }
 
 double AnswerTask::validation_loss() {
+  if (masters_) masters_->refresh();
   const c10::InferenceMode inference;
   double sum = 0;
   std::int64_t tokens = 0;
   for (const AnswerRow& row : validation_) {
-    sum += losses_of(row, /*training=*/false).sum(at::kDouble).item<double>();
+    sum += validation_losses(row).sum(at::kDouble).item<double>();
     tokens += answer_tokens(row);
   }
   filter_.record();

@@ -2,6 +2,7 @@
 
 #include "language/answer_rows.h"
 #include "language/filter_host.h"
+#include "language/master_weights.h"
 #include "models/decoder/decoder.h"
 #include "training/data_order.h"
 #include "training/filter_training.h"
@@ -31,10 +32,16 @@ struct AnswerTaskOptions {
   double weight_decay = 0.05;
   std::optional<FocalLoss> focal;  ///< empty: cross-entropy
   double precision_factor = 100;   ///< of a filter's parameters: their learning rate over that of the others
+  /// Rows of a step go through the model together, one after another, up to so many tokens; a longer row alone. Another
+  /// value changes the last digits.
+  std::int64_t tokens_at_once = 2048;
+  bool recompute = false;  ///< models::TrainingOptions::recompute
+  /// Of the computation. bfloat16 computes with a rounded copy of the weights (MasterWeights).
+  at::ScalarType dtype = at::kFloat;
 };
 
 /// Fine-tuning of a decoder on answers. The loss of a step is the mean over the answer tokens of its rows, the end
-/// included; tokens of prompts have no loss. Rows go through the model one at a time, so none sees another and no
+/// included; tokens of prompts have no loss. Rows that go through the model together do not see each other, and no
 /// padding is computed.
 class AnswerTask : public training::Task {
  public:
@@ -49,7 +56,7 @@ class AnswerTask : public training::Task {
   double amount(std::int64_t step) const override;
   /// Mean cross-entropy of the answer tokens, whatever the loss of the training is, in nats.
   double validation_loss() override;
-  void keep_best() override { kept_ = keep_(weights_); }
+  void keep_best() override { kept_ = keep_(trained()); }
   Json notes() const override;
   void restore(const Json& notes) override;
 
@@ -62,13 +69,17 @@ class AnswerTask : public training::Task {
 
  private:
   hooks::Tokens inputs_of(const AnswerRow& row) const;
-  at::Tensor losses_of(const AnswerRow& row, bool training);
-  at::Tensor sum_of_losses(const AnswerRow& row);
+  at::Tensor validation_losses(const AnswerRow& row);
+  at::Tensor sum_of_losses(std::span<const std::int64_t> rows);
+  /// What the optimiser changes.
+  models::DecoderWeights& trained() { return masters_ ? masters_->masters() : weights_; }
+  std::int64_t rows_at_once(std::span<const std::int64_t> rows) const;
   at::Tensor gamma() const;
   std::span<const std::int64_t> rows_of(std::int64_t step);
 
   models::DecoderConfig config_;
-  models::DecoderWeights weights_;
+  std::optional<MasterWeights> masters_;  // if another type computes
+  models::DecoderWeights weights_;        // that compute
   models::Decoder decoder_;
   DecoderFilterHost filter_host_;
   std::vector<AnswerRow> training_, validation_;

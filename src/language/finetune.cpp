@@ -16,6 +16,7 @@
 #include "experiment/finished_jobs.h"
 #include "experiment/result_file.h"
 #include "generation/generate.h"
+#include "language/finetune_memory.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/checkpoint/checkpoint_source.h"
 #include "models/checkpoint/end_tokens.h"
@@ -40,7 +41,7 @@ namespace {
 
 constexpr const char* checkpoint_names[] = {"config.json", "model.safetensors"};
 constexpr const char* predictions_name = "predictions.jsonl";
-constexpr std::int64_t finetune_version = 1;
+constexpr std::int64_t finetune_version = 2;
 constexpr std::size_t prompts_at_once = 16;
 
 runfile::KeptFiles checkpoint_files(const std::filesystem::path& folder) {
@@ -64,6 +65,9 @@ void check_settings(const FinetuneSettings& settings) {
   positive(settings.epochs, "--epochs");
   positive(settings.batch, "--batch");
   positive(settings.max_new, "--max-new");
+  positive(settings.tokens_at_once, "--tokens-at-once");
+  CHECK(settings.dtype == "float32" || settings.dtype == "bfloat16", "--dtype: '{}'; must be float32 or bfloat16",
+        printable(settings.dtype, 40));
   CHECK(settings.max_length >= 3, "--max-length: {}; must be at least 3", settings.max_length);
   const auto from_to = [](double value, double most, const char* option) {
     CHECK(value >= 0 && value <= most, "{}: {}; must be 0 to {}", option, value, most);
@@ -84,7 +88,9 @@ Json to_json(const FinetuneSettings& settings) {
           {"max_gradient_norm", settings.max_gradient_norm},
           {"precision_learning_rate", settings.precision_learning_rate},
           {"max_length", settings.max_length},
-          {"max_new", settings.max_new}};
+          {"max_new", settings.max_new},
+          {"tokens_at_once", settings.tokens_at_once},
+          {"dtype", settings.dtype}};
 }
 
 void check_model(const models::CheckpointSource& source, bool quiet) {
@@ -108,7 +114,7 @@ void check_model(const models::CheckpointSource& source, bool quiet) {
         "{}: weights, gradients and moments take {}, and {} of memory are available; give a smaller model", where,
         format_bytes(needed), format_bytes(*available));
   if (quiet) return;
-  tell_note("{:.1f} million parameters: weights, gradients and moments take {}, activations of one row at a time more",
+  tell_note("{:.1f} million parameters: weights, gradients and moments take {}",
             static_cast<double>(models::parameter_count(config)) * 1e-6, format_bytes(needed));
 }
 
@@ -192,6 +198,7 @@ class Finetuning : public experiment::Subject {
                                        rows_of(request_.split.training, level, runfile::noise_variant(level)));
       for (const std::string& name : request_.arms) check_arm(arm_named(name), rows);
     }
+    check_memory();
   }
 
   bool trains(const experiment::Job&) const override { return true; }
@@ -276,6 +283,7 @@ class Finetuning : public experiment::Subject {
     if (arm.filter == bft::Arm::bft && !never.empty())
       tell_warning("--arm {}: the filter does not act in this training: {}", arm.name, never);
   }
+  void check_memory() const;
   experiment::Result evaluated(const experiment::Job& job) const;
 
   const FinetuneRequest& request_;
@@ -287,6 +295,29 @@ class Finetuning : public experiment::Subject {
   std::map<std::string, std::vector<AnswerRow>> training_;  // by variant
   std::vector<AnswerRow> validation_;
 };
+
+/// Refuses what does not fit into memory, and says what the activations take.
+void Finetuning::check_memory() const {
+  const FinetuneSettings& settings = request_.settings;
+  TrainingMemory memory{.where = source_.where()};
+  for (const auto& [variant, rows] : training_)
+    for (const AnswerRow& row : rows) memory.longest = std::max(memory.longest, std::ssize(row.ids) - 1);
+  memory.row_tokens = std::min(settings.tokens_at_once, settings.batch * memory.longest);
+  memory.shape = {.tokens = std::max(memory.longest, memory.row_tokens),
+                  .recompute = settings.recompute,
+                  .value_bytes = settings.dtype == "bfloat16" ? 2 : 4};
+  // With a copy in bfloat16: that, and its gradients.
+  const std::uint64_t of_parameter = settings.dtype == "bfloat16" ? 20 : 16;
+  memory.state = of_parameter * static_cast<std::uint64_t>(models::parameter_count(source_.config));
+  models::DecoderConfig config = source_.config;
+  for (const std::string& name : request_.arms)
+    if (arm_named(name).filter != bft::Arm::plain) config.filter = filter_options(0);
+  if (const auto available = available_memory()) check_fits(config, memory, *available);
+  if (!request_.quiet)
+    tell_note("activations of up to {} tokens take about {}{}", memory.shape.tokens,
+              format_bytes(activation_bytes(config, memory.shape)),
+              settings.recompute ? "; layers are computed again" : "");
+}
 
 /// The rows that fit. What is left out is said.
 std::vector<AnswerRow> Finetuning::rows_of(const std::vector<data::Question>& questions, double noise,
@@ -333,7 +364,10 @@ experiment::StoredResult Finetuning::run(const experiment::Work& work) {
                     {.batch = settings.batch,
                      .weight_decay = settings.weight_decay,
                      .focal = arm.focal,
-                     .precision_factor = settings.precision_learning_rate},
+                     .precision_factor = settings.precision_learning_rate,
+                     .tokens_at_once = settings.tokens_at_once,
+                     .recompute = settings.recompute,
+                     .dtype = settings.dtype == "bfloat16" ? at::kBFloat16 : at::kFloat},
                     [&](const models::DecoderWeights& weights) {
                       models::save_checkpoint(job.folder, document, weights, at::kFloat);
                       return runfile::checksums_of(checkpoint_files(job.folder));

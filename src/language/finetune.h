@@ -21,8 +21,11 @@ struct FinetuneSettings {
   double weight_decay = 0.05;
   double warmup_ratio = 0.1;  ///< share of the steps; then the rate is constant, of which the paper says nothing
   double max_gradient_norm = 1;
-  std::int64_t max_length = 1024;  ///< tokens of prompt, answer and end; longer rows are not learned from
-  std::int64_t max_new = 32;       ///< tokens of an answer in the evaluation
+  std::int64_t max_length = 1024;      ///< tokens of prompt, answer and end; longer rows are not learned from
+  std::int64_t max_new = 32;           ///< tokens of an answer in the evaluation
+  std::int64_t tokens_at_once = 2048;  ///< AnswerTaskOptions::tokens_at_once
+  bool recompute = false;              ///< layers run again in the backward pass; changes no bit
+  std::string dtype = "float32";       ///< of the computation, or "bfloat16"; the optimiser is in float32
   /// Factor on the learning rate of a filter's parameters. The paper's, which does not say it for fine-tuning.
   double precision_learning_rate = 100;
 };

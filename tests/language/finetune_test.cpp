@@ -132,6 +132,32 @@ TEST_F(Finetune, AKilledTrainingEndsWithTheSameBytes) {
   }
 }
 
+TEST_F(Finetune, RecomputedLayersEndWithTheSameBytes) {
+  FinetuneRequest kept = request(out("kept"));
+  kept.arms = {"bft"};
+  kept.settings.epochs = 1;
+  FinetuneRequest again = kept;
+  again.out = out("again");
+  again.settings.recompute = true;
+  finetune(kept);
+  finetune(again);
+  for (const char* file : {"bft/np0/seed-0/model.safetensors", "run.h5"})
+    EXPECT_EQ(gainlens::testing::bytes_of(again.out / file), gainlens::testing::bytes_of(kept.out / file)) << file;
+}
+
+TEST_F(Finetune, BFloat16StoresItsMasters) {
+  FinetuneRequest asked = request(out("run"));
+  asked.settings.epochs = 1;
+  asked.settings.dtype = "bfloat16";
+  finetune(asked);
+  const std::filesystem::path job = out("run") / "sft" / "np0" / "seed-0";
+  EXPECT_THAT(read_text_file(job / "config.json"), HasSubstr("\"float32\""));
+  const auto size = [](const std::filesystem::path& folder) {
+    return std::filesystem::file_size(folder / "model.safetensors");
+  };
+  EXPECT_GT(size(job), 3 * size(demo) / 2);  // the demo is stored in bfloat16
+}
+
 TEST_F(Finetune, EveryArmWithAFilterIsTrained) {
   FinetuneRequest asked = request(out("run"));
   asked.arms = {"bft", "constant-k", "gate", "plain-decay"};
@@ -157,6 +183,8 @@ TEST_F(Finetune, BadInputIsRefusedInOneLine) {
   refused([](auto& r) { r.noise = {5, 5}; }, "--noise: 5 is given twice");
   refused([](auto& r) { r.seeds = 0; }, "seeds");
   refused([](auto& r) { r.settings.batch = 0; }, "--batch: 0");
+  refused([](auto& r) { r.settings.tokens_at_once = 0; }, "--tokens-at-once: 0");
+  refused([](auto& r) { r.settings.dtype = "float16"; }, "--dtype: 'float16'");
   refused([](auto& r) { r.settings.learning_rate = -1; }, "--learning-rate: -1");
   refused([](auto& r) { r.settings.max_length = 3; }, "every row is longer than 3 tokens");
   refused([](auto& r) { r.settings.max_new = 5000; }, "--max-new asks for 5000 more");

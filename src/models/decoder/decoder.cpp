@@ -4,6 +4,7 @@
 #include "core/checked.h"
 #include "core/quantity.h"
 #include "kernels/gradient/trained_loss.h"
+#include "kernels/gradient_tracking.h"
 #include "models/all_finite.h"
 #include "models/decoder/alibi.h"
 #include "models/decoder/attention_layout.h"
@@ -31,18 +32,6 @@ const hooks::Site position_site{"hook_pos_embed"};
 const hooks::Site final_norm_site{"ln_final.hook_normalized"};
 
 constexpr double latent_norm_epsilon = 1e-6;  // the reference's, whatever rms_norm_eps is
-
-void check_ids(const at::Tensor& ids, std::int64_t vocabulary) {
-  CHECK(ids.defined() && ids.dim() == 2 && ids.scalar_type() == at::kLong,
-        "tokens: ids must be int64 [batch, position]");
-  CHECK(ids.numel() > 0, "tokens: the batch has no ids; a forward pass needs at least one position");
-  const at::Tensor outside = (ids < 0).logical_or(ids >= vocabulary);
-  if (!outside.any().item<bool>()) return;
-  const at::Tensor first = outside.nonzero()[0];  // [sequence, position]
-  const auto sequence = first[0].item<std::int64_t>(), position = first[1].item<std::int64_t>();
-  throw_invalid("tokens: id {} at position {} of sequence {}; the vocabulary has {} ids, 0 to {}",
-                ids[sequence][position].item<std::int64_t>(), position, sequence, vocabulary, vocabulary - 1);
-}
 
 /// Runs the operation. Adds the layer to the message if it fails.
 at::Tensor attend(std::int64_t layer, const hooks::Qkv& qkv, const kernels::AttentionOptions& options,
@@ -75,6 +64,18 @@ void check_stream(const at::Tensor& hidden, std::int64_t layer) {
 }
 
 }  // namespace
+
+void check_ids(const at::Tensor& ids, std::int64_t vocabulary) {
+  CHECK(ids.defined() && ids.dim() == 2 && ids.scalar_type() == at::kLong,
+        "tokens: ids must be int64 [batch, position]");
+  CHECK(ids.numel() > 0, "tokens: the batch has no ids; a forward pass needs at least one position");
+  const at::Tensor outside = (ids < 0).logical_or(ids >= vocabulary);
+  if (!outside.any().item<bool>()) return;
+  const at::Tensor first = outside.nonzero()[0];  // [sequence, position]
+  const auto sequence = first[0].item<std::int64_t>(), position = first[1].item<std::int64_t>();
+  throw_invalid("tokens: id {} at position {} of sequence {}; the vocabulary has {} ids, 0 to {}",
+                ids[sequence][position].item<std::int64_t>(), position, sequence, vocabulary, vocabulary - 1);
+}
 
 Decoder::Decoder(DecoderConfig config, DecoderWeights weights, WeightUse use)
     : Decoder(std::move(config), std::move(weights), use, nullptr) {}
@@ -172,7 +173,11 @@ std::vector<hooks::Stream> Decoder::run_layers(std::vector<Pass> passes, std::in
     const Layer& weights = source_ != nullptr ? loaded : layers_[static_cast<std::size_t>(layer)];
     for (Pass& pass : passes) {
       if (layer >= last_layer(pass.request.options)) continue;
-      pass.hidden = block(weights, layer, std::move(pass.hidden), pass);
+      if (pass.recomputed != nullptr) {
+        recomputed_block(weights, layer, pass);
+      } else {
+        pass.hidden = block(weights, layer, std::move(pass.hidden), pass);
+      }
       check_stream(pass.hidden, layer);
     }
   }
@@ -297,7 +302,11 @@ at::Tensor Decoder::first_stream(Pass& pass) const {
 
 at::Tensor Decoder::embedded(const at::Tensor& ids) const {
   const at::Tensor own = ids.to(like_.device());
-  const at::Tensor rows = weights_.embedding.defined() ? at::embedding(weights_.embedding, own) : head_.rows(own);
+  // The gradient of a head that is tied has every row: that of the few tokens is added to it without a tensor as large.
+  const bool few = config_.tied_head && kernels::is_tracked(weights_.embedding);
+  const at::Tensor rows = weights_.embedding.defined() ? at::embedding(weights_.embedding, own, /*padding_idx=*/-1,
+                                                                       /*scale_grad_by_freq=*/false, /*sparse=*/few)
+                                                       : head_.rows(own);
   return config_.embedding_scale == 1 ? rows : rows * at::scalar_tensor(config_.embedding_scale, like_);
 }
 

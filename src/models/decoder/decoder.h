@@ -10,6 +10,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -26,6 +27,15 @@ struct RopeTables;
 struct Extension {
   KeyValueCache* cache = nullptr;     ///< of the tokens before them; it holds these too afterwards
   std::span<const std::int64_t> ids;  ///< at least one
+};
+
+/// What a training pass asks for.
+struct TrainingOptions {
+  /// Of sequences that lie one after another in the ids: none sees another, and each begins at position 0.
+  std::vector<std::int64_t> lengths;
+  /// Of each layer only what enters it is kept; the backward pass runs the layer again, to the same bits.
+  bool recompute = false;
+  std::vector<at::Tensor>* stretch_sums = nullptr;  ///< as hooks::ForwardOptions
 };
 
 /// Gives the weights of one layer when the forward pass reaches it. For models that are not held in memory.
@@ -122,6 +132,16 @@ class Decoder : public hooks::HookedModel {
   /// @param normalized  [row, width]
   /// @param targets     int64 [row]
   at::Tensor mean_loss(const at::Tensor& normalized, const at::Tensor& targets) const;
+  /// The stream of a training pass after the final norm. No site fires.
+  /// @param ids  int64 [position]
+  /// @returns [position, width]
+  /// @throws InvalidArgument, RunFailed  as forward()
+  at::Tensor training_stream(const at::Tensor& ids, const TrainingOptions& options);
+  /// Negative log likelihood of each target, with a gradient: for losses of a few tokens (mean_loss() is for all).
+  /// @param normalized  [row, width]
+  /// @param targets     int64 [row]
+  /// @returns [row], float32 or wider
+  at::Tensor token_losses(const at::Tensor& normalized, const at::Tensor& targets) const;
   /// Lets the precision of a filter go along with the stream of a frozen decoder that has none. Its gain does not act:
   /// no bit of the stream changes. The sites of a filter exist from now on. Its weights are those before a training;
   /// the precision of every token is tau_range + ln 2 with `content`, and the Jacobian is that of each token.
@@ -139,7 +159,8 @@ class Decoder : public hooks::HookedModel {
   const DecoderConfig& config() const { return config_; }
 
  private:
-  struct Pass;  // the state of one request during the pass
+  struct Pass;         // the state of one request during the pass
+  struct TrainingRun;  // what the pass of a training refers to
   struct Layer {
     LayerProjections projections;
     LayerWeights rest;  // norms and the like
@@ -182,6 +203,10 @@ class Decoder : public hooks::HookedModel {
                               const Pass& pass) const;
   at::Tensor output_projection(const Projection& output, std::int64_t layer, const at::Tensor& z,
                                const at::Tensor& residual, const Pass& pass) const;
+
+  // Training: decoder_training.cpp
+  static std::array<at::Tensor*, 5> carried(Pass& pass);
+  void recomputed_block(const Layer& weights, std::int64_t layer, Pass& pass) const;
 
   // The filter: decoder_filter.cpp
   class LayerSites;

@@ -8,12 +8,16 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace gainlens::models {
+
+/// @throws InvalidArgument  ids that are no int64 [batch, position], none, or one outside the vocabulary
+void check_ids(const at::Tensor& ids, std::int64_t vocabulary);
 
 /// Positions [begin, begin + count) of a sequence: those of some consecutive rows of a pass.
 struct PositionRange {
@@ -35,6 +39,7 @@ struct Decoder::Pass {
   std::span<const CachedSegment> segments = {};  // of a cached pass; else empty
   bft::FilterState filter = {};                  // its rows are the positions of all sequences
   bft::ObservedMoments observed = {};            // of this layer, for a gain that acts in the stream
+  std::shared_ptr<TrainingRun> recomputed = {};  // of a pass whose layers run again in the backward pass; else null
 
   at::Tensor at(std::int64_t layer, std::string_view site, at::Tensor tensor) const {
     return hooks.at(hooks::block_site(layer, site), std::move(tensor));

@@ -1,0 +1,56 @@
+#include "language/master_weights.h"
+
+#include "core/check.h"
+#include "models/checkpoint/initial_weights.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <map>
+#include <utility>
+
+namespace gainlens::language {
+
+MasterWeights::MasterWeights(const models::DecoderConfig& config, models::DecoderWeights masters, at::ScalarType type)
+    : masters_(std::move(masters)), copy_(masters_) {
+  const auto narrow = [&](const models::TensorsByField& fields) {
+    for (const auto& [name, tensor] : fields)
+      if (tensor->defined() && tensor->scalar_type() == at::kFloat) *tensor = tensor->detach().to(type);
+  };
+  const bft::InitialPrecisionWeights precision = copy_.precision;
+  narrow(models::tensors_by_field(copy_));
+  copy_.precision = precision;
+  if (config.tied_head) copy_.head = copy_.embedding;
+  for (models::LayerWeights& layer : copy_.layers) {
+    const bft::FilterWeights filter = layer.filter;
+    narrow(models::tensors_by_field(layer));
+    layer.filter = filter;
+  }
+  for (const models::NamedTensor& weight : models::decoder_parameters(config, masters_)) wide_.push_back(weight.tensor);
+  for (const models::NamedTensor& weight : models::decoder_parameters(config, copy_)) {
+    at::Tensor tensor = weight.tensor;
+    narrow_.push_back(tensor.set_requires_grad(true));
+  }
+  ASSERT(wide_.size() == narrow_.size(), "masters and their copy differ");
+}
+
+void MasterWeights::refresh() {
+  const at::NoGradGuard no_gradients;
+  for (std::size_t i = 0; i < wide_.size(); ++i) narrow_[i].copy_(wide_[i]);
+}
+
+void MasterWeights::collect_gradients() {
+  const at::NoGradGuard no_gradients;
+  for (std::size_t i = 0; i < wide_.size(); ++i) {
+    at::Tensor found = std::exchange(narrow_[i].mutable_grad(), at::Tensor());
+    if (!found.defined()) continue;
+    at::Tensor& gradient = wide_[i].mutable_grad();
+    if (gradient.defined()) {
+      gradient.add_(found);
+    } else {
+      gradient = found.to(at::kFloat);
+    }
+  }
+}
+
+}  // namespace gainlens::language
