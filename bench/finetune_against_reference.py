@@ -170,7 +170,8 @@ def main():
     parser.add_argument("--gguf", type=pathlib.Path, help="Gemma 3 270M")
     parser.add_argument("--arm", nargs="+", default=["sft", "bft"])
     parser.add_argument("--form", nargs="*", default=["labels", "answers", "checkpoint"])
-    parser.add_argument("--options", nargs="*", default=[""], help="of train finetune; each text is a row of the table")
+    parser.add_argument("--options", action="append", help="of train finetune, as --options='--recompute'; may be "
+                        "given several times, for a row of the table each")
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
@@ -186,7 +187,7 @@ def main():
             make_llama(model)
         runs = {}
         for arm in arguments.arm:
-            for text in arguments.options:
+            for text in arguments.options or [""]:
                 name = f"gainlens {arm} {text}".strip()
                 runs[name] = lambda arm=arm, text=text: gainlens_step(arguments, model, arm, text.split())
         for form in arguments.form:

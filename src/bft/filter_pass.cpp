@@ -148,8 +148,9 @@ void FilterPass::predict(const at::Tensor& jacobian) {
         const at::NoGradGuard no_gradients;
         sites_.at(stretch_site, bft::stretch(jacobian));
       }
-      std::tie(predicted, sum) = fused_predict(state_.precision, jacobian,
-                                               process_noise(weights_.process_noise, filter_.options), filter_.options);
+      std::tie(predicted, sum) =
+          fused_predict(state_.precision, jacobian,
+                        process_noise(in_filter_type(weights_.process_noise), filter_.options), filter_.options);
     } else {
       stretch = sites_.at(stretch_site, bft::stretch(jacobian));
       if (state_.stretch_sums != nullptr) sum = stretch.detach().sum(0);

@@ -38,7 +38,7 @@ AnswerTask::AnswerTask(models::DecoderConfig config, models::DecoderWeights weig
                    : std::optional<MasterWeights>(std::in_place, config_, learning(config_, weights), options.dtype)),
       weights_(masters_ ? masters_->copy() : learning(config_, std::move(weights))),
       decoder_(config_, weights_, models::WeightUse::trained),
-      filter_host_(decoder_, config_, weights_),
+      filter_host_(decoder_, config_, trained()),
       training_(std::move(training)),
       validation_(std::move(validation)),
       order_(seed, std::ssize(training_)),
@@ -144,10 +144,12 @@ double AnswerTask::accumulate_gradients(std::int64_t step) {
   if (masters_) masters_->refresh();
   // The first layer is enough: its precision is asked for.
   filter_.prepare(step, {.batch = [&](const hooks::Hooks& hooks) {
+                    if (masters_) masters_->refresh();  // what the filter has written
                     for (const std::int64_t row : rows)
                       decoder_.forward(inputs_of(training_[static_cast<std::size_t>(row)]), {.stop_at_layer = 1},
                                        hooks);
                   }});
+  if (masters_) masters_->refresh();
   double loss = 0;
   for (std::span<const std::int64_t> rest = rows; !rest.empty();) {
     const auto count = static_cast<std::size_t>(rows_at_once(rest));
@@ -160,7 +162,7 @@ double AnswerTask::accumulate_gradients(std::int64_t step) {
   training::SingleReplica alone;
   filter_.learn_from(positions, alone);
   // While a filter warms up, its parameters have no effect and get no gradient.
-  training::give_missing_gradients(models::decoder_parameters(config_, weights_, models::WeightRole::precision));
+  training::give_missing_gradients(models::decoder_parameters(config_, trained(), models::WeightRole::precision));
   return loss;
 }
 

@@ -6,7 +6,6 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
-#include <map>
 #include <utility>
 
 namespace gainlens::language {
@@ -17,19 +16,16 @@ MasterWeights::MasterWeights(const models::DecoderConfig& config, models::Decode
     for (const auto& [name, tensor] : fields)
       if (tensor->defined() && tensor->scalar_type() == at::kFloat) *tensor = tensor->detach().to(type);
   };
-  const bft::InitialPrecisionWeights precision = copy_.precision;
   narrow(models::tensors_by_field(copy_));
-  copy_.precision = precision;
   if (config.tied_head) copy_.head = copy_.embedding;
-  for (models::LayerWeights& layer : copy_.layers) {
-    const bft::FilterWeights filter = layer.filter;
-    narrow(models::tensors_by_field(layer));
-    layer.filter = filter;
-  }
-  for (const models::NamedTensor& weight : models::decoder_parameters(config, masters_)) wide_.push_back(weight.tensor);
-  for (const models::NamedTensor& weight : models::decoder_parameters(config, copy_)) {
-    at::Tensor tensor = weight.tensor;
-    narrow_.push_back(tensor.set_requires_grad(true));
+  for (models::LayerWeights& layer : copy_.layers) narrow(models::tensors_by_field(layer));
+  for (const auto role : {models::WeightRole::weight, models::WeightRole::precision, models::WeightRole::constant}) {
+    for (const models::NamedTensor& weight : models::decoder_parameters(config, masters_, role))
+      wide_.push_back(weight.tensor);
+    for (const models::NamedTensor& weight : models::decoder_parameters(config, copy_, role)) {
+      at::Tensor tensor = weight.tensor;
+      narrow_.push_back(tensor.set_requires_grad(role != models::WeightRole::constant));
+    }
   }
   ASSERT(wide_.size() == narrow_.size(), "masters and their copy differ");
 }

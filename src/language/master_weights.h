@@ -11,7 +11,7 @@
 namespace gainlens::language {
 
 /// Weights of which a narrow copy computes. The optimiser changes the masters, float32; the copy is rounded from them
-/// before each step and gives its gradients to them. Parameters of a filter have no copy: they are float32 in both.
+/// before each step and gives its gradients to them. What a filter keeps without gradients is rounded too.
 class MasterWeights {
  public:
   /// @param masters  float32 leaves that require gradients
