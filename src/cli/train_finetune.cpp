@@ -116,6 +116,23 @@ void print(const std::vector<experiment::Outcome>& outcomes, const std::string& 
   print_result("scores of every question: {}/run.h5, which gainlens compare and report read\n", printable(out));
 }
 
+void add_lora_options(CLI::App& command, language::LoraSettings& lora) {
+  command
+      .add_option("--lora-rank", lora.rank,
+                  "Rank of an adapter (LoRA) that is trained while the weights stay as they are; 0: all weights are "
+                  "trained")
+      ->capture_default_str();
+  command.add_option("--lora-alpha", lora.alpha,
+                     "What the adapter adds is multiplied by this number over the rank; without it twice the rank");
+  add_name_list(command, "--lora-targets", lora.targets,
+                "Projections with an adapter: q, k, v, o, gate, up, down; several with commas. Without it all that the "
+                "model has");
+  command
+      .add_option("--lora-merge", lora.merge,
+                  "true: write the whole checkpoint in place of the adapter, as arms with a filter always do")
+      ->capture_default_str();
+}
+
 void run(const TrainFinetuneArguments& arguments, const GlobalOptions& global) {
   language::FinetuneRequest request;
   request.model = locate_language_model(arguments.model, "finetune");
@@ -205,6 +222,7 @@ void add_train_finetune(CLI::App& train, const GlobalOptions& global, Action& ac
       ->add_option("--precision-learning-rate", settings.precision_learning_rate,
                    "Factor on the learning rate of a filter's parameters")
       ->capture_default_str();
+  add_lora_options(*command, settings.lora);
   command->add_option("--max-new", settings.max_new, "Most tokens of an answer in the test")->capture_default_str();
   command->add_option("--out", arguments->out, "Run folder; the same request continues in it")->required();
   command->callback([arguments, &global, &action] { action = [arguments, &global] { run(*arguments, global); }; });

@@ -15,6 +15,7 @@
 #include "data/chunks.h"
 #include "experiment/finished_jobs.h"
 #include "experiment/result_file.h"
+#include "formats/adapter_folder.h"
 #include "generation/generate.h"
 #include "language/finetune_memory.h"
 #include "models/checkpoint/checkpoint.h"
@@ -22,6 +23,7 @@
 #include "models/checkpoint/end_tokens.h"
 #include "models/checkpoint/initial_weights.h"
 #include "models/checkpoint/load_decoder.h"
+#include "models/checkpoint/lora_weights.h"
 #include "models/checkpoint/model_size.h"
 #include "models/checkpoint/save_checkpoint.h"
 #include "models/decoder/filter_config.h"
@@ -40,13 +42,10 @@ namespace gainlens::language {
 namespace {
 
 constexpr const char* checkpoint_names[] = {"config.json", "model.safetensors"};
+constexpr const char* adapter_names[] = {formats::adapter_config_name, formats::adapter_weights_name};
 constexpr const char* predictions_name = "predictions.jsonl";
 constexpr std::int64_t finetune_version = 2;
 constexpr std::size_t prompts_at_once = 16;
-
-runfile::KeptFiles checkpoint_files(const std::filesystem::path& folder) {
-  return {folder, checkpoint_names};
-}
 
 const FinetuneArm& arm_named(const std::string& name) {
   std::vector<std::string> names;
@@ -93,29 +92,50 @@ Json to_json(const FinetuneSettings& settings) {
           {"dtype", settings.dtype}};
 }
 
-void check_model(const models::CheckpointSource& source, bool quiet) {
+/// Whether a job writes a whole checkpoint. PEFT knows no filter, so an arm with one always does.
+bool writes_whole(const FinetuneArm& arm, const LoraSettings& lora) {
+  return lora.rank == 0 || lora.merge || arm.filter != bft::Arm::plain;
+}
+
+/// The largest number of parameters of a filter over the arms.
+std::int64_t filter_parameters(const FinetuneRequest& request, const models::CheckpointSource& source);
+
+/// What the largest training holds: weights, gradients and both moments of AdamW. Activations come on top.
+std::uint64_t bytes_needed(const FinetuneRequest& request, const models::CheckpointSource& source,
+                           const std::optional<models::LoraOptions>& lora) {
+  if (!lora) return static_cast<std::uint64_t>(models::parameter_count(source.config)) * 4 * sizeof(float);
+  const bool whole = std::ranges::any_of(
+      request.arms, [&](const std::string& arm) { return writes_whole(arm_named(arm), request.settings.lora); });
+  return lora_bytes(source.config, *lora, filter_parameters(request, source), whole);
+}
+
+void check_model(const FinetuneRequest& request, const models::CheckpointSource& source,
+                 const std::optional<models::LoraOptions>& lora) {
   const std::string where = source.where();
   const models::DecoderConfig& config = source.config;
-  CHECK(
-      source.scaled.empty(),
-      "{}: has weights that are stored as numbers and scales; all weights are trained here, so give the checkpoint in "
-      "float32 or bfloat16",
-      where);
+  CHECK(source.scaled.empty() || lora,
+        "{}: has weights that are stored as numbers and scales, and all weights are trained; give the checkpoint in "
+        "float32 or bfloat16, or train an adapter (--lora-rank)",
+        where);
   CHECK(config.attention_layers(config.layers) == config.layers,
         "{}: has layers of linear attention (the gated delta rule), which are not trained", where);
   const std::string stack = models::stacked_tensor(config);
   CHECK(stack.empty(), "{}: has '{}', one of a stack (experts, or norms of single heads), which is not trained", where,
         stack);
   CHECK(!config.filter, "{}: has a filter of its own; give the plain model", where);
-  // The weights, their gradients and both moments of AdamW. Activations come on top.
-  const auto needed = static_cast<std::uint64_t>(models::parameter_count(config)) * 4 * sizeof(float);
+  const std::uint64_t needed = bytes_needed(request, source, lora);
   const auto available = available_memory();
   CHECK(!available || needed <= *available,
-        "{}: weights, gradients and moments take {}, and {} of memory are available; give a smaller model", where,
-        format_bytes(needed), format_bytes(*available));
-  if (quiet) return;
-  tell_note("{:.1f} million parameters: weights, gradients and moments take {}",
-            static_cast<double>(models::parameter_count(config)) * 1e-6, format_bytes(needed));
+        "{}: weights, gradients and moments take {}, and {} of memory are available; give a smaller model{}", where,
+        format_bytes(needed), format_bytes(*available), lora ? "" : ", or train an adapter (--lora-rank)");
+  if (request.quiet) return;
+  const auto million = [](std::int64_t count) { return static_cast<double>(count) * 1e-6; };
+  const std::string trained =
+      lora ? fmt::format(", of which none is trained, and {:.3f} million of an adapter",
+                         million(models::lora_parameter_count(models::lora_modules(config, lora->targets), lora->rank)))
+           : "";
+  tell_note("{:.1f} million parameters{}: weights, gradients and moments take {}",
+            million(models::parameter_count(config)), trained, format_bytes(needed));
 }
 
 /// The paper's filter for fine-tuning. It begins to act when the learning rate has grown to its peak. Where a norm
@@ -137,8 +157,9 @@ OrderedJson document_of(const models::CheckpointSource& source, const FinetuneAr
   if (const auto* gguf = std::get_if<formats::GgufFile>(&source.tensors)) {
     document = models::describe_gguf(*gguf).config;
   } else {
-    document = read_json_file(source.path / "config.json");
+    document = read_json_file(source.base / "config.json");
   }
+  document.erase("quantization_config");  // the weights that are written are plain numbers
   document["torch_dtype"] = "float32";
   document.erase("dtype");
   if (arm.filter != bft::Arm::plain) {
@@ -146,6 +167,17 @@ OrderedJson document_of(const models::CheckpointSource& source, const FinetuneAr
     if (arm.filter != bft::Arm::bft) document[models::filter_arm_key] = bft::name_of(arm.filter);
   }
   return OrderedJson(document);
+}
+
+std::int64_t filter_parameters(const FinetuneRequest& request, const models::CheckpointSource& source) {
+  std::int64_t most = 0;
+  for (const std::string& name : request.arms) {
+    if (arm_named(name).filter == bft::Arm::plain) continue;
+    const models::DecoderConfig config = models::parse_decoder_config(
+        Json(document_of(source, arm_named(name), 0)), fmt::format("--arm {}: {}", name, source.where()));
+    most = std::max(most, models::parameter_count(config) - models::parameter_count(source.config));
+  }
+  return most;
 }
 
 /// The weights of the model with those of a filter before training.
@@ -183,9 +215,10 @@ std::string sha256_of(const data::QuestionSplit& split) {
 /// What all jobs share.
 class Finetuning : public experiment::Subject {
  public:
-  Finetuning(const FinetuneRequest& request, models::CheckpointSource source)
+  Finetuning(const FinetuneRequest& request, models::CheckpointSource source, std::optional<models::LoraOptions> lora)
       : request_(request),
         source_(std::move(source)),
+        lora_(std::move(lora)),
         tokenizer_(tokenizers::open_tokenizer(source_.path)),
         tokens_{*tokenizer_, bos(), end()},
         corruption_(request.split.training, request.data_seed) {
@@ -213,7 +246,7 @@ class Finetuning : public experiment::Subject {
   experiment::StoredResult prove(const experiment::Job& job) const override {
     experiment::StoredResult stored =
         experiment::load_result(job.folder / experiment::result_name, job.label(), job.seed);
-    runfile::prove_kept(stored.kept, checkpoint_files(job.folder),
+    runfile::prove_kept(stored.kept, kept_files(job),
                         {"this training", experiment::result_name,
                          fmt::format("delete {} and repeat the command, which trains this seed again",
                                      printable(job.folder.string()))});
@@ -229,6 +262,8 @@ class Finetuning : public experiment::Subject {
     Json files = Json::object();
     for (const std::filesystem::path& file : source_.files)
       if (file.extension() != ".json") files[file.filename().string()] = sha256_file(file);
+    Json training = to_json(request_.settings);
+    if (lora_) training["lora"] = to_json(request_.settings.lora, *lora_);
     return {{"kind", "train finetune"},
             {"version", finetune_version},
             {"unit", "question"},
@@ -244,11 +279,24 @@ class Finetuning : public experiment::Subject {
               {"test", request_.split.test.size()},
               {"selection_rows", request_.split.selection_rows},
               {"seed", request_.data_seed}}},
-            {"training", to_json(request_.settings)},
+            {"training", training},
             {"threads", request_.threads}};
   }
 
  private:
+  runfile::KeptFiles kept_files(const experiment::Job& job) const {
+    if (writes_whole(arm_named(job.arm), request_.settings.lora)) return {job.folder, checkpoint_names};
+    return {job.folder, adapter_names};
+  }
+  /// Stores the weights, or their adapter. Returns the checksums of the files.
+  Json keep(const experiment::Job& job, const OrderedJson& document, const models::DecoderWeights& weights) const {
+    if (writes_whole(arm_named(job.arm), request_.settings.lora)) {
+      models::save_checkpoint(job.folder, document, models::merged(weights), at::kFloat);
+    } else {
+      models::save_lora_adapter(job.folder, source_.config, *lora_, name_of_base(source_.path), weights);
+    }
+    return runfile::checksums_of(kept_files(job));
+  }
   std::optional<tokenizers::TokenId> bos() const {
     std::optional<tokenizers::TokenId> of_config;
     if (source_.config.bos_token)
@@ -288,6 +336,7 @@ class Finetuning : public experiment::Subject {
 
   const FinetuneRequest& request_;
   models::CheckpointSource source_;
+  std::optional<models::LoraOptions> lora_;
   std::unique_ptr<const tokenizers::Tokenizer> tokenizer_;
   AnswerTokens tokens_;
   data::AnswerCorruption corruption_;
@@ -311,7 +360,7 @@ void Finetuning::check_memory() const {
   memory.state = of_parameter * static_cast<std::uint64_t>(models::parameter_count(source_.config));
   models::DecoderConfig config = source_.config;
   for (const std::string& name : request_.arms)
-    if (arm_named(name).filter != bft::Arm::plain) config.filter = filter_options(0);
+    if (arm_named(name).filter != bft::Arm::plain) config.filter = filter_options(config, 0);
   if (const auto available = available_memory()) check_fits(config, memory, *available);
   if (!request_.quiet)
     tell_note("activations of up to {} tokens take about {}{}", memory.shape.tokens,
@@ -360,6 +409,7 @@ experiment::StoredResult Finetuning::run(const experiment::Work& work) {
     const OrderedJson document = document_of(source_, arm, warm_up);
     const models::DecoderConfig config = models::parse_decoder_config(Json(document), source_.where());
     models::DecoderWeights weights = models::load_checkpoint(source_.path).weights;
+    if (lora_) models::begin_lora(config, *lora_, job.seed, weights);
     AnswerTask task(config, with_filter(config, std::move(weights), job.seed), std::move(rows), validation_, job.seed,
                     {.batch = settings.batch,
                      .weight_decay = settings.weight_decay,
@@ -368,10 +418,7 @@ experiment::StoredResult Finetuning::run(const experiment::Work& work) {
                      .tokens_at_once = settings.tokens_at_once,
                      .recompute = settings.recompute,
                      .dtype = settings.dtype == "bfloat16" ? at::kBFloat16 : at::kFloat},
-                    [&](const models::DecoderWeights& weights) {
-                      models::save_checkpoint(job.folder, document, weights, at::kFloat);
-                      return runfile::checksums_of(checkpoint_files(job.folder));
-                    });
+                    [&](const models::DecoderWeights& weights) { return keep(job, document, weights); });
     const training::TrainingFolder folder(job.folder / "training", work.request);
     training::TrainerOptions options;
     options.steps = task.steps_of(settings.epochs);
@@ -390,7 +437,7 @@ experiment::StoredResult Finetuning::run(const experiment::Work& work) {
     };
     outcome = training::train(task, folder, options);
     work.progress.skip(static_cast<double>(settings.epochs - epochs), label + " done");
-    runfile::prove_kept(task.kept(), checkpoint_files(job.folder),
+    runfile::prove_kept(task.kept(), kept_files(job),
                         {fmt::format("the best step, {},", outcome.best_step), "the training state",
                          fmt::format("delete {} to train again", printable(folder.state_file().string()))});
     write_file_atomically(folder.path() / "history.csv", training::history_csv(outcome.history));
@@ -409,7 +456,7 @@ experiment::StoredResult Finetuning::run(const experiment::Work& work) {
   stored.result = evaluated(job);
   stored.result.filter = std::move(filter);
   if (!gammas.empty()) stored.result.curve[runfile::gamma_curve] = std::move(gammas);
-  stored.kept = runfile::checksums_of(checkpoint_files(job.folder));
+  stored.kept = runfile::checksums_of(kept_files(job));
   for (const training::Evaluation& point : outcome.history) {
     stored.result.curve[runfile::training_loss].push_back(point.training_loss);
     stored.result.curve["validation_loss"].push_back(point.validation_loss);
@@ -519,8 +566,9 @@ const std::vector<FinetuneArm>& finetune_arms() {
 std::vector<experiment::Outcome> finetune(const FinetuneRequest& request) {
   check_request(request);
   models::CheckpointSource source = models::open_checkpoint(request.model);
-  check_model(source, request.quiet);
-  Finetuning subject(request, std::move(source));
+  std::optional<models::LoraOptions> lora = trained_lora(request.settings.lora, source);
+  check_model(request, source, lora);
+  Finetuning subject(request, std::move(source), std::move(lora));
   experiment::Axes axes{.arms = request.arms, .variants = {}, .seed = request.seed, .seeds = request.seeds};
   for (const double level : request.noise) axes.variants.push_back(runfile::noise_variant(level));
   training::SingleReplica alone;

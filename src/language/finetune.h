@@ -4,6 +4,7 @@
 #include "data/question_split.h"
 #include "experiment/experiment.h"
 #include "language/answer_task.h"
+#include "language/lora.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -28,6 +29,7 @@ struct FinetuneSettings {
   std::string dtype = "float32";       ///< of the computation, or "bfloat16"; the optimiser is in float32
   /// Factor on the learning rate of a filter's parameters. The paper's, which does not say it for fine-tuning.
   double precision_learning_rate = 100;
+  LoraSettings lora;
 };
 
 /// An arm: a loss, or a filter in the decoder, by the name that --arm gives it.
@@ -56,14 +58,16 @@ struct FinetuneRequest {
   std::string program_version;
 };
 
-/// @throws InvalidArgument  an arm that does not exist, or is given twice; settings, levels or seeds out of range; a
+/// @throws InvalidArgument  as trained_lora(); an arm that does not exist, or is given twice; settings, levels or seeds
+/// out of range; a
 ///     model that cannot be trained, or has a part that a filter does not know (experts, linear attention, quantised in
 ///     its own format, no end of a text, too large for memory)
 /// @throws RunFailed  as training::train() and generation::generate()
 ///
-/// Every job is one training of all weights: OUT/ARM/npN/seed-S holds the checkpoint with the least validation loss,
-/// predictions.jsonl with the answer to each test question, and training/ with the state to continue from. Jobs of one
-/// seed see the same rows in the same order. OUT/run.h5 has exact match and F1 of each question.
+/// Every job is one training of all weights, or of an adapter: OUT/ARM/npN/seed-S holds the checkpoint or the adapter
+/// with the least validation loss, predictions.jsonl with the answer to each test question, and training/ with the
+/// state to continue from. Jobs of one seed see the same rows in the same order. OUT/run.h5 has exact match and F1 of
+/// each question.
 std::vector<experiment::Outcome> finetune(const FinetuneRequest& request);
 
 }  // namespace gainlens::language

@@ -69,7 +69,8 @@ class Tokenizer {
 
 /// Opens the tokenizer of a checkpoint. For a GGUF file, or a folder that holds a GGUF checkpoint, it is the tokenizer
 /// inside that file: the file determines the model, whatever else the folder holds. Otherwise it is tokenizer.json,
-/// else tokenizer.model, else vocab.json + merges.txt.
+/// else tokenizer.model, else vocab.json + merges.txt. An adapter (formats::find_adapter) without these has the
+/// tokenizer of its base.
 /// @param checkpoint  a folder or a .gguf file
 /// @throws InvalidArgument  there is no tokenizer, it is broken, or a part of it is not supported; the message says to
 ///     give ids with `--tokens`

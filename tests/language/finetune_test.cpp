@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/listener.h"
+#include "formats/tensor_file.h"
 #include "models/checkpoint/load_decoder.h"
 #include "runfile/experiment_run.h"
 #include "support/file_bytes.h"
@@ -12,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -111,12 +113,14 @@ TEST_F(Finetune, StoresScoresOfEveryQuestionAndACheckpointThatOpens) {
 }
 
 TEST_F(Finetune, AKilledTrainingEndsWithTheSameBytes) {
-  for (const char* arm : {"focal", "bft"}) {
-    FinetuneRequest whole = request(out(std::string(arm) + "-whole"));
+  const auto check = [&](const char* arm, std::int64_t lora_rank, const char* weights) {
+    const std::string name = std::string(arm) + std::to_string(lora_rank);
+    FinetuneRequest whole = request(out(name + "-whole"));
     whole.arms = {arm};
+    whole.settings.lora.rank = lora_rank;
     finetune(whole);
     FinetuneRequest stopped = whole;
-    stopped.out = out(std::string(arm) + "-stopped");
+    stopped.out = out(name + "-stopped");
     stopped.quiet = false;
     for (const int after : {0, 1}) {
       const Killer killer(after);
@@ -124,12 +128,90 @@ TEST_F(Finetune, AKilledTrainingEndsWithTheSameBytes) {
     }
     finetune(stopped);
     const std::filesystem::path job = std::filesystem::path(arm) / "np0" / "seed-0";
-    for (const char* file : {"model.safetensors", "result.safetensors", "predictions.jsonl"})
+    for (const char* file : {weights, "result.safetensors", "predictions.jsonl"})
       EXPECT_EQ(gainlens::testing::bytes_of(stopped.out / job / file),
                 gainlens::testing::bytes_of(whole.out / job / file))
           << arm << " " << file;
     EXPECT_EQ(gainlens::testing::bytes_of(stopped.out / "run.h5"), gainlens::testing::bytes_of(whole.out / "run.h5"));
+  };
+  check("focal", 0, "model.safetensors");
+  check("bft", 0, "model.safetensors");
+  check("focal", 4, "adapter_model.safetensors");
+  check("bft", 4, "model.safetensors");
+}
+
+TEST_F(Finetune, AnAdapterIsStoredInPlaceOfTheCheckpoint) {
+  FinetuneRequest asked = request(out("run"));
+  asked.arms = {"sft", "bft"};
+  asked.settings.lora = {.rank = 4, .targets = {"q", "v"}};
+  finetune(asked);
+  const std::filesystem::path job = out("run") / "sft" / "np0" / "seed-0";
+  EXPECT_FALSE(std::filesystem::exists(job / "model.safetensors"));
+  EXPECT_TRUE(std::filesystem::exists(job / "adapter_model.safetensors"));
+  EXPECT_EQ(read_json_file(job / "adapter_config.json").at("base_model_name_or_path"), demo);
+  EXPECT_NO_THROW(models::load_decoder(job));
+  // PEFT knows no filter: its arm stores a whole checkpoint.
+  EXPECT_NO_THROW(models::load_decoder(out("run") / "bft" / "np0" / "seed-0"));
+  EXPECT_TRUE(std::filesystem::exists(out("run") / "bft" / "np0" / "seed-0" / "model.safetensors"));
+  // The adapter learns: the same request without it is another one.
+  asked.settings.lora = {};
+  EXPECT_THAT([&] { finetune(asked); }, ThrowsMessage<InvalidArgument>(HasSubstr("lora")));
+  // The merged checkpoint answers as the adapter does.
+  FinetuneRequest whole = request(out("merged"));
+  whole.settings.lora = {.rank = 4, .targets = {"q", "v"}, .merge = true};
+  finetune(whole);
+  const std::filesystem::path merged = out("merged") / "sft" / "np0" / "seed-0";
+  EXPECT_FALSE(std::filesystem::exists(merged / "adapter_config.json"));
+  EXPECT_EQ(gainlens::testing::bytes_of(merged / "predictions.jsonl"),
+            gainlens::testing::bytes_of(job / "predictions.jsonl"));
+  // An adapter has the tokenizer of its base, and can be trained on as a whole model, but not by another adapter.
+  std::filesystem::remove(job / "tokenizer.model");
+  FinetuneRequest further = request(out("further"));
+  further.model = job;
+  EXPECT_EQ(finetune(further).size(), 1u);
+  further.settings.lora.rank = 2;
+  EXPECT_THAT([&] { finetune(further); }, ThrowsMessage<InvalidArgument>(HasSubstr("is an adapter")));
+}
+
+/// A copy of the demo with one weight as numbers and scales (FP8).
+std::filesystem::path write_fp8_demo(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  std::filesystem::copy(demo, folder);
+  Json config = read_json_file(demo + "/config.json");
+  config["quantization_config"] = {
+      {"quant_method", "fp8"}, {"activation_scheme", "dynamic"}, {"fmt", "e4m3"}, {"weight_block_size", {128, 128}}};
+  gainlens::testing::write_file(folder / "config.json", config.dump());
+  const auto file = formats::TensorFile::open(demo + "/model.safetensors");
+  const std::string name = "model.layers.0.mlp.down_proj.weight";
+  std::vector<formats::TensorToWrite> tensors;
+  for (const auto& [other, entry] : file.entries()) {
+    if (other != name) tensors.push_back({other, entry.dtype, entry.shape, entry.bytes});
   }
+  const std::vector<std::int64_t> shape = file.at(name).shape;
+  const std::vector<std::byte> numbers(static_cast<std::size_t>(shape[0] * shape[1]), std::byte{0x20});
+  const std::vector<float> scales(static_cast<std::size_t>((shape[0] + 127) / 128 * ((shape[1] + 127) / 128)), 0.1f);
+  tensors.push_back({name, formats::DType::f8_e4m3, shape, numbers});
+  tensors.push_back({name + "_scale_inv",
+                     formats::DType::f32,
+                     {(shape[0] + 127) / 128, (shape[1] + 127) / 128},
+                     std::as_bytes(std::span(scales))});
+  formats::write_tensors(folder / "model.safetensors", tensors, {{"format", "pt"}});
+  return folder;
+}
+
+TEST_F(Finetune, NumbersAndScalesAreTheBaseOfAnAdapterAndNotTrained) {
+  FinetuneRequest asked = request(out("none"));
+  asked.model = write_fp8_demo(out("fp8"));
+  EXPECT_THAT([&] { finetune(asked); }, ThrowsMessage<InvalidArgument>(HasSubstr("or train an adapter (--lora-rank)")));
+  asked.out = out("run");
+  asked.settings.lora.rank = 2;
+  asked.settings.epochs = 1;
+  EXPECT_EQ(finetune(asked).size(), 1u);
+  asked.out = out("merged");
+  asked.settings.lora.merge = true;
+  EXPECT_EQ(finetune(asked).size(), 1u);
+  EXPECT_EQ(gainlens::testing::bytes_of(out("run") / "sft/np0/seed-0/predictions.jsonl"),
+            gainlens::testing::bytes_of(out("merged") / "sft/np0/seed-0/predictions.jsonl"));
 }
 
 TEST_F(Finetune, RecomputedLayersEndWithTheSameBytes) {
@@ -188,6 +270,9 @@ TEST_F(Finetune, BadInputIsRefusedInOneLine) {
   refused([](auto& r) { r.settings.learning_rate = -1; }, "--learning-rate: -1");
   refused([](auto& r) { r.settings.max_length = 3; }, "every row is longer than 3 tokens");
   refused([](auto& r) { r.settings.max_new = 5000; }, "--max-new asks for 5000 more");
+  refused([](auto& r) { r.settings.lora.rank = 1000; }, "--lora-rank: 1000; must be 1 to");
+  refused([](auto& r) { r.settings.lora.alpha = 8; }, "--lora-rank, which is 0");
+  refused([](auto& r) { r.settings.lora = {.rank = 2, .targets = {"qkv"}}; }, "--lora-targets: 'qkv'");
   refused([&](auto& r) { r.model = golden + "mixtral"; }, "one of a stack");
   refused([&](auto& r) { r.model = golden + "qwen3-next"; }, "linear attention");
 }

@@ -1,6 +1,8 @@
 #include "models/checkpoint/checkpoint_source.h"
 
 #include "core/check.h"
+#include "core/counted.h"
+#include "formats/adapter_folder.h"
 #include "models/checkpoint/model_size.h"
 #include "models/decoder/filter_config.h"
 #include "models/families/class_names.h"
@@ -213,6 +215,15 @@ CheckpointSource open_folder(const std::filesystem::path& path, const IgnoredKey
   return source;
 }
 
+/// A model without adapter.
+CheckpointSource open_base(const std::filesystem::path& path, const IgnoredKeys& ignored) {
+  const auto gguf = gguf_at(path);
+  if (gguf) refuse_ignored_keys(*gguf, ignored);
+  CheckpointSource source = gguf ? open_gguf(*gguf) : open_folder(path, ignored);
+  source.base = source.path;
+  return source;
+}
+
 }  // namespace
 
 const TensorEntries& CheckpointSource::entries() const {
@@ -224,12 +235,21 @@ std::string CheckpointSource::where() const {
 }
 
 CheckpointSource open_checkpoint(const std::filesystem::path& path, const IgnoredKeys& ignored) {
-  const auto gguf = gguf_at(path);
-  if (gguf) refuse_ignored_keys(*gguf, ignored);
-  return gguf ? open_gguf(*gguf) : open_folder(path, ignored);
+  const auto folder = formats::find_adapter(path);
+  if (!folder) return open_base(path, ignored);
+  CheckpointSource source = open_base(formats::adapter_base(*folder), ignored);
+  source.path = *folder;
+  source.adapter = open_lora_adapter(*folder, *source.family, source.config);
+  source.files.insert(source.files.begin(), source.adapter->files.begin(), source.adapter->files.end());
+  source.remarks.push_back(fmt::format("the weights of {}, changed in {} by a LoRA adapter",
+                                       printable(source.base.string()),
+                                       counted(source.adapter->factors.size(), "projection")));
+  return source;
 }
 
-DecoderConfig read_decoder_config(const std::filesystem::path& path, const IgnoredKeys& ignored) {
+DecoderConfig read_decoder_config(const std::filesystem::path& given, const IgnoredKeys& ignored) {
+  const auto adapter = formats::find_adapter(given);
+  const std::filesystem::path path = adapter ? formats::adapter_base(*adapter) : given;
   if (const auto gguf = gguf_at(path)) {
     refuse_ignored_keys(*gguf, ignored);
     return parse_config(describe_gguf(formats::GgufFile::open(*gguf)).config, printable(gguf->string()), KeysOf::gguf)

@@ -2,12 +2,14 @@
 
 #include "core/error.h"
 #include "formats/mapped_file.h"
+#include "models/checkpoint/lora_weights.h"
 #include "models/checkpoint/slot_tensors.h"
 #include "models/checkpoint/stored_tensors.h"
 #include "models/checkpoint/tensor_values.h"
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -26,11 +28,20 @@ void check_exponential(const CheckpointSource& source, const TensorSlot& slot, c
 void load_slots(const CheckpointSource& source, const ComputePlace& place, const std::vector<TensorSlot>& slots,
                 const SlotTargets& targets) {
   const at::ScalarType dtype = place.dtype;
+  const at::ScalarType wide = dtype == at::kDouble ? dtype : at::kFloat;
+  const LoraChanges changes = source.adapter ? lora_changes(*source.adapter, slots.front().layer, wide) : LoraChanges();
+  const auto change_of = [&](const SlotPart& part) {
+    const auto found = changes.find({part.field, part.expert});
+    return found == changes.end() ? at::Tensor() : found->second;
+  };
   for (const TensorSlot& slot : slots) {
     const StoredTensor stored = stored_for(source, slot);
-    // A logarithm is taken before it is rounded to the compute dtype. A correction is not rounded.
+    // A logarithm is taken, and an adapter added, before it is rounded to the compute dtype. A correction is not
+    // rounded.
     const bool correction = slot.parts.front().kind == WeightField::Kind::correction;
-    const at::ScalarType read = (slot.exponential || correction) && dtype != at::kDouble ? at::kFloat : dtype;
+    const bool changed =
+        std::any_of(slot.parts.begin(), slot.parts.end(), [&](const auto& part) { return change_of(part).defined(); });
+    const at::ScalarType read = slot.exponential || correction || changed ? wide : dtype;
     at::Tensor values = stored.scaled != nullptr ? read_values(*stored.scaled, read, source.where())
                                                  : read_values(*stored.entry, read, source.where());
     // So memory holds the model once plus one tensor, not the model twice.
@@ -39,7 +50,10 @@ void load_slots(const CheckpointSource& source, const ComputePlace& place, const
     if (values.sizes() != at::IntArrayRef(slot.shape)) values = values.view(slot.shape);  // sizes of 1
     if (slot.exponential) check_exponential(source, slot, values);
     std::vector<at::Tensor> parts = unpack(slot, values);
-    for (at::Tensor& part : parts) part = part.to(place.device, correction ? read : dtype);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      if (const at::Tensor change = change_of(slot.parts[i]); change.defined()) parts[i].add_(change);
+      parts[i] = parts[i].to(place.device, correction ? read : dtype);
+    }
     targets.fill(slot, std::move(parts));
   }
 }

@@ -65,7 +65,7 @@ EndTokens of_folder(const std::filesystem::path& folder, std::int64_t vocabulary
 EndTokens end_tokens(const CheckpointSource& source) {
   const std::int64_t vocabulary = source.config.vocabulary;
   if (const auto* gguf = std::get_if<formats::GgufFile>(&source.tensors)) return of_gguf(gguf->metadata(), vocabulary);
-  return of_folder(source.path, vocabulary);
+  return of_folder(source.base, vocabulary);
 }
 
 }  // namespace gainlens::models

@@ -115,11 +115,28 @@ std::vector<NamedTensor> decoder_parameters(const DecoderConfig& config, Decoder
     return fmt::format("{}.{}", slot.name, field == "gate_score" ? "gate" : field);
   };
   std::vector<NamedTensor> parameters;
+  const auto add = [&](const std::string& name, const at::Tensor& tensor) { parameters.push_back({name, tensor}); };
+  const auto add_factors = [&](const TensorSlot& slot, std::size_t part) {
+    const auto& factors = weights.layers[static_cast<std::size_t>(slot.layer)].low_rank;
+    const auto found = factors.find(slot.parts[part].field);
+    if (found == factors.end()) return;
+    const std::string name = name_of_part(slot, part);
+    const auto renamed = [&](const std::string& factor) {
+      return std::string(name).insert(name.find(".weight"), "." + factor);
+    };
+    if (part == 0) add(renamed("lora_A"), found->second.down);
+    add(renamed("lora_B"), found->second.up);
+  };
+  const bool adapted = std::ranges::any_of(weights.layers, [](const auto& layer) { return !layer.low_rank.empty(); });
   const SlotTargets targets(weights);
   for (const TensorSlot& slot : tensor_slots(config, tensor_names(family_named(config.family, "model"), config))) {
     for (std::size_t part = 0; part < slot.parts.size(); ++part) {
-      if (role_of(slot.parts[part]) == role)
-        parameters.push_back({name_of_part(slot, part), targets.of(slot, slot.parts[part])});
+      if (role_of(slot.parts[part]) != role) continue;
+      if (adapted && role == WeightRole::weight && slot.parts[part].kind != WeightField::Kind::filter) {
+        if (slot.layer >= 0) add_factors(slot, part);
+        continue;
+      }
+      add(name_of_part(slot, part), targets.of(slot, slot.parts[part]));
     }
   }
   return parameters;

@@ -28,6 +28,9 @@ using bft::WeightRole;
 
 /// The parameters of a decoder in one role, by the names that a checkpoint gives them. Exception: if a
 /// stored tensor holds several parameters, those after the first have a further word ("...q_proj.gate").
+///
+/// If an adapter is trained (LayerWeights::low_rank), its factors stand in the place of the weights of the base, which
+/// are no parameters: "...q_proj.lora_A.weight", once for each stored tensor, and "...q_proj.lora_B.weight".
 std::vector<NamedTensor> decoder_parameters(const DecoderConfig& config, DecoderWeights& weights,
                                             WeightRole role = WeightRole::weight);
 

@@ -16,7 +16,7 @@ using IgnoredKeys = std::vector<std::string>;
 /// Reads only config.json, or only the metadata of a GGUF file.
 ///
 /// @param path  a folder in Hugging Face layout, a Hugging Face cache folder (formats::resolve_checkpoint_folder), a
-///     GGUF file (any part of a split one), or a folder with a GGUF file
+///     GGUF file (any part of a split one), a folder with a GGUF file, or the folder of an adapter (its base is read)
 /// @param ignored  keys of config.json that are not read
 /// @throws InvalidArgument  the file does not exist; no family has this model_type or architecture; the file names a
 ///     class or code of its own, which may compute something else; an ignored key is not there; a key is missing,

@@ -11,6 +11,15 @@
 
 namespace gainlens::models {
 
+/// What an adapter adds to a projection in training: scale B A, and W keeps its values.
+struct LowRank {
+  at::Tensor down;  ///< A [rank, in]; projections that share a stored tensor share it
+  at::Tensor up;    ///< B [out, rank]
+  double scale = 1;
+
+  bool defined() const { return up.defined(); }
+};
+
 /// One layer, in the compute dtype. Projections are [out, in]; undefined tensors are absent.
 struct LayerWeights {
   at::Tensor attention_norm, attention_norm_bias;  ///< [width]
@@ -41,14 +50,15 @@ struct LayerWeights {
   at::Tensor mlp_down, mlp_down_bias;  ///< [width, mlp_width]
   at::Tensor router, router_bias;      ///< [experts, width]
   at::Tensor router_correction;        ///< [experts], float32 or float64
-  at::Tensor expert_gate, expert_gate_bias;  ///< [experts, expert width, width]
-  at::Tensor expert_up, expert_up_bias;      ///< [experts, expert width, width]
-  at::Tensor expert_down, expert_down_bias;  ///< [experts, width, expert width]
-  at::Tensor shared_gate, shared_gate_bias;  ///< [shared width, width] of the expert that every token passes
-  at::Tensor shared_up, shared_up_bias;      ///< [shared width, width]
-  at::Tensor shared_down, shared_down_bias;  ///< [width, shared width]
-  at::Tensor shared_score;                   ///< [1, width]
-  at::Tensor mlp_post_norm;                  ///< [width]
+  at::Tensor expert_gate, expert_gate_bias;      ///< [experts, expert width, width]
+  at::Tensor expert_up, expert_up_bias;          ///< [experts, expert width, width]
+  at::Tensor expert_down, expert_down_bias;      ///< [experts, width, expert width]
+  at::Tensor shared_gate, shared_gate_bias;      ///< [shared width, width] of the expert that every token passes
+  at::Tensor shared_up, shared_up_bias;          ///< [shared width, width]
+  at::Tensor shared_down, shared_down_bias;      ///< [width, shared width]
+  at::Tensor shared_score;                       ///< [1, width]
+  at::Tensor mlp_post_norm;                      ///< [width]
+  std::map<std::string_view, LowRank> low_rank;  ///< by the field of the projection; empty: no adapter is trained
   bft::FilterWeights filter;  ///< the last layer has what attention reads alone: no layer reads the precision after it
 };
 

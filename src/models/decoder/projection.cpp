@@ -34,8 +34,10 @@ std::vector<Projection> of_experts(at::Tensor& stack, const at::Tensor& biases, 
 
 }  // namespace
 
-Projection::Projection(at::Tensor weight, at::Tensor bias, WeightUse use) : bias_(std::move(bias)) {
+Projection::Projection(at::Tensor weight, at::Tensor bias, WeightUse use, LowRank low_rank)
+    : bias_(std::move(bias)), low_rank_(std::move(low_rank)) {
   if (!weight.defined()) return;
+  ASSERT(!low_rank_.defined() || use == WeightUse::trained, "an adapter beside a frozen weight");
   if (stays_plain(weight, bias_, use)) {
     plain_ = std::move(weight);
   } else {
@@ -63,11 +65,12 @@ at::Tensor Projection::operator()(const at::Tensor& input, kernels::Activation a
     result = kernels::linear(input, packed_, {.bias = bias_, .activation = activation});
   } else if (is_trained_for(input)) {
     const bool adds = activation == kernels::Activation::none;
-    result =
-        models::activated(kernels::trained_linear(input, weight(), bias_, adds ? residual : at::Tensor()), activation);
+    result = models::activated(
+        adapted(kernels::trained_linear(input, base_weight(), bias_, adds ? residual : at::Tensor()), input),
+        activation);
     if (adds) added = at::Tensor();
   } else {
-    result = models::activated(at::linear(input, weight(), bias_), activation);
+    result = models::activated(adapted(at::linear(input, base_weight(), bias_), input), activation);
   }
   if (added.defined()) result = result + added;
   if (!output.defined()) return result;
@@ -80,36 +83,69 @@ std::vector<at::Tensor> projected_by(std::initializer_list<const Projection*> pr
   std::vector<at::Tensor> weights, biases, results;
   for (const Projection* projection : projections) {
     if (together) {
-      weights.push_back(projection->weight());
+      weights.push_back(projection->base_weight());
       biases.push_back(projection->bias());
     } else {
       results.push_back((*projection)(input));
     }
   }
-  return together ? kernels::trained_linears(input, weights, biases) : results;
+  if (!together) return results;
+  results = kernels::trained_linears(input, weights, biases);
+  at::Tensor down, inner;  // of the projection before
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const Projection& projection = **(projections.begin() + i);
+    if (!projection.low_rank_.defined()) continue;
+    if (!inner.defined() || !projection.low_rank_.down.is_same(down)) inner = projection.inner(input);
+    down = projection.low_rank_.down;
+    results[i] = projection.adapted_from(results[i], inner);
+  }
+  return results;
+}
+
+at::Tensor Projection::inner(const at::Tensor& input) const {
+  const at::Tensor narrow =
+      is_trained_for(input) ? kernels::trained_linear(input, low_rank_.down) : at::linear(input, low_rank_.down);
+  return low_rank_.scale == 1 ? narrow : narrow * low_rank_.scale;
+}
+
+at::Tensor Projection::adapted_from(const at::Tensor& base, const at::Tensor& inner) const {
+  if (is_trained_for(inner)) return kernels::trained_linear(inner, low_rank_.up, {}, base);
+  return base + at::linear(inner, low_rank_.up);
+}
+
+at::Tensor Projection::adapted(const at::Tensor& base, const at::Tensor& input) const {
+  return low_rank_.defined() ? adapted_from(base, inner(input)) : base;
 }
 
 at::Tensor Projection::rows(const at::Tensor& ids) const {
   return packed_.defined() ? packed_.rows(ids) : at::embedding(plain_, ids);
 }
 
-at::Tensor Projection::weight() const {
+at::Tensor Projection::base_weight() const {
   return packed_.defined() ? packed_.plain() : plain_;
 }
 
+at::Tensor Projection::weight() const {
+  return low_rank_.defined() ? base_weight().add(at::mm(low_rank_.up, low_rank_.down), low_rank_.scale) : base_weight();
+}
+
 LayerProjections::LayerProjections(LayerWeights& weights, WeightUse use) {
-  const auto take = [use](at::Tensor& weight, const at::Tensor& bias) {
-    return use == WeightUse::frozen ? Projection(std::exchange(weight, at::Tensor()), bias, use)
-                                    : Projection(weight, bias, use);
+  const auto take = [use](at::Tensor& weight, const at::Tensor& bias, LowRank low_rank = {}) {
+    return use == WeightUse::frozen ? Projection(std::exchange(weight, at::Tensor()), bias, use, std::move(low_rank))
+                                    : Projection(weight, bias, use, std::move(low_rank));
+  };
+  const auto adapter_of = [&weights](std::string_view field) {
+    const auto found = weights.low_rank.find(field);
+    return found == weights.low_rank.end() ? LowRank() : found->second;
   };
   query_latent = take(weights.query_latent, weights.query_latent_bias);
   key_latent = take(weights.key_latent, weights.key_latent_bias);
   key_rotated = take(weights.key_rotated, weights.key_rotated_bias);
-  query = take(weights.query, weights.query_bias);
-  gate_score = take(weights.gate_score, weights.gate_score_bias);
-  key = take(weights.key, weights.key_bias);
-  value = take(weights.value, weights.value_bias);
-  output = take(weights.output, weights.output_bias);
+  query = take(weights.query, weights.query_bias, adapter_of("query"));
+  gate_score = take(weights.gate_score, weights.gate_score_bias, adapter_of("gate_score"));
+  key = take(weights.key, weights.key_bias, adapter_of("key"));
+  value = take(weights.value, weights.value_bias, adapter_of("value"));
+  output = take(weights.output, weights.output_bias, adapter_of("output"));
   delta_query = take(weights.delta_query, {});
   delta_key = take(weights.delta_key, {});
   delta_value = take(weights.delta_value, {});
@@ -117,9 +153,9 @@ LayerProjections::LayerProjections(LayerWeights& weights, WeightUse use) {
   delta_beta = take(weights.delta_beta, {});
   delta_decay = take(weights.delta_decay, {});
   delta_output = take(weights.delta_output, {});
-  mlp_gate = take(weights.mlp_gate, weights.mlp_gate_bias);
-  mlp_up = take(weights.mlp_up, weights.mlp_up_bias);
-  mlp_down = take(weights.mlp_down, weights.mlp_down_bias);
+  mlp_gate = take(weights.mlp_gate, weights.mlp_gate_bias, adapter_of("mlp_gate"));
+  mlp_up = take(weights.mlp_up, weights.mlp_up_bias, adapter_of("mlp_up"));
+  mlp_down = take(weights.mlp_down, weights.mlp_down_bias, adapter_of("mlp_down"));
   router = take(weights.router, weights.router_bias);
   router_correction = weights.router_correction;
   expert_gate = of_experts(weights.expert_gate, weights.expert_gate_bias, use);

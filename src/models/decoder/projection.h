@@ -18,13 +18,14 @@ enum class WeightUse {
   trained,  ///< the weights stay as they are, since an optimiser changes them; products have gradients
 };
 
-/// A linear layer: input weight^T + bias.
+/// A linear layer: input weight^T + bias. With an adapter, the weight is W + scale B A; the sum is never made.
 class Projection {
  public:
   Projection() = default;
   /// @param weight  [out, in]; undefined: there is no such layer
   /// @param bias    [out], may be undefined
-  Projection(at::Tensor weight, at::Tensor bias, WeightUse use);
+  /// @param low_rank  of a trained projection; undefined: there is no adapter
+  Projection(at::Tensor weight, at::Tensor bias, WeightUse use, LowRank low_rank = {});
   /// A frozen part of a stack of weights, packed in the memory of the stack. Nothing else may use the part afterwards.
   static Projection in_stack(const at::Tensor& weight, at::Tensor bias);
 
@@ -40,7 +41,7 @@ class Projection {
 
   /// Rows of the weight, [ids.., in]: for an embedding that is the head too.
   at::Tensor rows(const at::Tensor& ids) const;
-  /// [out, in]; a copy if the weight is packed.
+  /// [out, in]; a copy if the weight is packed or has an adapter, which is in it.
   at::Tensor weight() const;
   const kernels::PackedWeight& packed() const { return packed_; }
   const at::Tensor& bias() const { return bias_; }
@@ -52,10 +53,17 @@ class Projection {
   bool is_trained_for(const at::Tensor& input) const {
     return !is_packed_for(input) && input.is_cpu() && input.scalar_type() == at::kFloat;
   }
+  at::Tensor base_weight() const;
+  /// The part of an adapter that projections with the same A share: scale input A^T.
+  at::Tensor inner(const at::Tensor& input) const;
+  /// `base` plus what the adapter adds; without adapter `base` itself.
+  at::Tensor adapted(const at::Tensor& base, const at::Tensor& input) const;
+  at::Tensor adapted_from(const at::Tensor& base, const at::Tensor& inner) const;
 
   at::Tensor plain_;
   kernels::PackedWeight packed_;
   at::Tensor bias_;
+  LowRank low_rank_;
 };
 
 /// The products of one input with several projections, without activation. If a gradient is asked for, the products add
