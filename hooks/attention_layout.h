@@ -19,14 +19,20 @@ struct AttentionLayout {
   bool gated = false;
   bool sink_logits = false;
   bool filtered = false;  ///< precisions of a Bayesian filter (BFT) add to the scores, and its gain scales the result
-  /// Per layer, whether it has linear attention by the gated delta rule. Such a layer has no attention weights: it does
-  /// not run an AttentionOp and fires no site `attn.*`. Empty: no layer is one.
-  std::vector<bool> delta;
+  /// Per layer, whether it has linear attention by the gated delta rule, or short convolutions. Such a layer has no
+  /// attention weights: it does not run an AttentionOp and fires no site `attn.*`. Empty: no layer is one.
+  std::vector<bool> delta, convolution;
 
   bool has_delta(std::int64_t layer) const { return !delta.empty() && delta.at(static_cast<std::size_t>(layer)); }
-  /// "global", "window:512" or "gated delta rule".
+  bool has_convolution(std::int64_t layer) const {
+    return !convolution.empty() && convolution.at(static_cast<std::size_t>(layer));
+  }
+  /// Whether the layer has attention weights.
+  bool attends(std::int64_t layer) const { return !has_delta(layer) && !has_convolution(layer); }
+  /// "global", "window:512", "gated delta rule" or "short convolution".
   std::string kind(std::int64_t layer) const {
     if (has_delta(layer)) return "gated delta rule";
+    if (has_convolution(layer)) return "short convolution";
     const std::int64_t visible = window.at(static_cast<std::size_t>(layer));
     return visible == 0 ? "global" : "window:" + std::to_string(visible);
   }

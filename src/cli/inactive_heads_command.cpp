@@ -49,8 +49,8 @@ void check_same_model(const runfile::RunReader& reader, const models::Checkpoint
   CHECK(runfile::HashCache::of_user().sha256_by_name(checkpoint.files) == reader.request().model,
         "--run: {} is a sweep of another model; sweep this one", where);
   const std::int64_t layers = checkpoint.config.layers;
-  CHECK(checkpoint.config.attention_layers(layers) == layers,
-        "--run: the model has layers of linear attention (the gated delta rule), which have no heads");
+  CHECK(checkpoint.config.attention_layers(layers) == layers, "--run: the model has layers of {}, which have no heads",
+        checkpoint.config.without_attention());
   CHECK(std::ssize(reader.layers()) == layers, "--run: {} has {} of {} layers; sweep all of them", where,
         reader.layers().size(), layers);
 }

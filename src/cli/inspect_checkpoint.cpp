@@ -62,7 +62,7 @@ void add_particulars(const models::DecoderConfig& config, Findings& findings) {
                              latent.key_rank, of_queries, latent.rotated),
                  {{"key_rank", latent.key_rank}, {"query_rank", latent.query_rank}, {"rotated", latent.rotated}});
   }
-  if (const auto& delta = config.delta; config.attention_layers(config.layers) < config.layers) {
+  if (const auto& delta = config.delta; !delta.layers.empty()) {
     findings.add(
         "linear attention",
         fmt::format("{} of {} layers, by the gated delta rule: {} key heads of {} dimensions, {} value heads of "
@@ -75,6 +75,14 @@ void add_particulars(const models::DecoderConfig& config, Findings& findings) {
          {"value_heads", delta.value_heads},
          {"value_dim", delta.value_dim},
          {"kernel", delta.kernel}});
+  }
+  if (const auto& convolution = config.convolution; !convolution.layers.empty()) {
+    const std::int64_t layers = config.layers - config.attention_layers(config.layers);
+    findings.add("short convolutions",
+                 fmt::format("{} of {} layers, over {} positions; they have no attention weights, and a sweep does not "
+                             "measure them",
+                             layers, config.layers, convolution.kernel),
+                 {{"layers", layers}, {"kernel", convolution.kernel}});
   }
 }
 

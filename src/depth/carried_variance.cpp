@@ -33,14 +33,14 @@ at::Tensor post_norm_factor(const models::DecoderConfig& config, const models::L
 }  // namespace
 
 void check_carries(const models::DecoderConfig& config, std::int64_t layers, const std::string& where) {
-  std::vector<std::int64_t> linear;
+  std::vector<std::int64_t> without;
   for (std::int64_t layer = 0; layer < layers; ++layer) {
-    if (config.has_delta(layer)) linear.push_back(layer);
+    if (!config.attends(layer)) without.push_back(layer);
   }
-  CHECK(linear.empty(),
-        "{}: layers {} have linear attention (the gated delta rule) and no attention weights, so no variance of an "
+  CHECK(without.empty(),
+        "{}: layers {} have {} and no attention weights, so no variance of an "
         "estimate is known there",
-        where, fmt::join(linear, ", "));
+        where, fmt::join(without, ", "), config.without_attention());
   CHECK(!config.parallel_residual,
         "{}: attention and MLP read the same stream; the rules need the MLP to read the result of attention", where);
   CHECK(!config.sink_logits, "{}: attention has sink logits; the rules need weights that sum to 1", where);

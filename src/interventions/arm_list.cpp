@@ -35,11 +35,10 @@ Random random_of(std::uint64_t seed, const std::string& site, const std::vector<
 
 std::vector<Intervention> interventions_on(const EveryUnit& every, const models::DecoderConfig& config) {
   CHECK((!every.heads && !every.kv_heads) || config.attention_layers(config.layers) > 0,
-        "--each-head: every layer has linear attention (the gated delta rule), which has no heads to write to; use "
-        "--each-layer");
+        "--each-head: every layer has {} and no heads to write to; use --each-layer", config.without_attention());
   std::vector<Intervention> all;
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    if (!config.has_delta(layer)) {
+    if (config.attends(layer)) {
       if (every.heads) add_each(layer, "attn.hook_z", config.heads, every.modes, all);
       if (every.kv_heads) add_each(layer, "attn.hook_v", config.kv_heads, every.modes, all);
     }

@@ -96,7 +96,7 @@ class Pass {
 std::vector<std::int64_t> softmax_layers(const models::DecoderConfig& config) {
   std::vector<std::int64_t> layers;
   for (std::int64_t layer = 0; layer < config.layers; ++layer)
-    if (!config.has_delta(layer)) layers.push_back(layer);
+    if (config.attends(layer)) layers.push_back(layer);
   return layers;
 }
 

@@ -48,7 +48,7 @@ std::vector<Intervention> every_place(const models::DecoderConfig& config, std::
     const std::string stream = hooks::block_site(layer, "hook_resid_pre").name;
     for (std::int64_t position = 0; position < length; ++position)
       all.push_back({{Write{.site = stream, .position = position, .mode = Mode::patch}}});
-    if (config.has_delta(layer)) continue;
+    if (!config.attends(layer)) continue;
     const std::string heads = hooks::block_site(layer, "attn.hook_z").name;
     for (std::int64_t head = 0; head < config.heads; ++head)
       all.push_back({{Write{.site = heads, .head = head, .mode = Mode::patch}}});

@@ -34,10 +34,10 @@ const hooks::SiteShape& site_named(const Write& write, const models::DecoderConf
   CHECK(!layer || (0 <= *layer && *layer < config.layers), "{}: layer {} is out of range; the model has layers 0 to {}",
         where, *layer, config.layers - 1);
   const bool attention = write.site.find(".attn.") != std::string::npos;
-  CHECK(!layer || !attention || !config.has_delta(*layer),
-        "{}: layer {} has linear attention (the gated delta rule) and no site attn.*; take its hook_attn_out, or a "
+  CHECK(!layer || !attention || config.attends(*layer),
+        "{}: layer {} has {} and no site attn.*; take its hook_attn_out, or a "
         "layer with softmax attention",
-        where, *layer);
+        where, *layer, config.without_attention());
   CHECK(!write.site.ends_with("attn.hook_gate"), "{}: the model has no gates; scale attn.hook_z instead", where);
   std::vector<std::string> names(sites.size());
   std::ranges::transform(sites, names.begin(), [](const auto& shape) { return shape.site.name; });

@@ -221,8 +221,8 @@ class GateArmsMeasuring {
 void tell_of_layers_without_gates(const GateArmsOptions& options, const models::DecoderConfig& config) {
   const std::int64_t without = config.layers - std::ssize(softmax_layers(config));
   if (without == 0 || options.quiet) return;
-  tell_note("{} of {} layers have linear attention (the gated delta rule): they stay as they are in every arm", without,
-            config.layers);
+  tell_note("{} of {} layers have {}: they stay as they are in every arm", without, config.layers,
+            config.without_attention());
 }
 
 }  // namespace

@@ -123,13 +123,13 @@ Job read_job(const InterveneOptions& options) {
 }
 
 /// Says that some layers have no heads.
-void tell_of_linear_layers(const InterveneOptions& options, const models::DecoderConfig& config) {
+void tell_of_layers_without_heads(const InterveneOptions& options, const models::DecoderConfig& config) {
   const std::int64_t without = config.layers - config.attention_layers(config.layers);
   if (without == 0 || options.quiet || (!options.every.heads && !options.every.kv_heads)) return;
   tell_note(
-      "{} of {} layers have linear attention (the gated delta rule) and no heads: they are left out. --each-layer has "
+      "{} of {} layers have {} and no heads: they are left out. --each-layer has "
       "them too",
-      without, config.layers);
+      without, config.layers, config.without_attention());
 }
 
 Json request_of(const InterveneOptions& options, const Job& job) {
@@ -270,7 +270,7 @@ void check_some_act(const runfile::InterventionRun& run) {
 runfile::InterventionRun run_interventions(const InterveneOptions& options) {
   const Job job = read_job(options);
   for (const std::string& note : job.checkpoint.notes) tell_warning("{}", note);
-  tell_of_linear_layers(options, job.checkpoint.config);
+  tell_of_layers_without_heads(options, job.checkpoint.config);
   runfile::InterventionRun run;
   run.request = request_of(options, job);
   run.arms = job.named;
@@ -290,7 +290,7 @@ Attribution approximate_interventions(const InterveneOptions& options) {
   check_can_approximate(options.out, options.stream_weights);
   const Job job = read_job(options);
   for (const std::string& note : job.checkpoint.notes) tell_warning("{}", note);
-  tell_of_linear_layers(options, job.checkpoint.config);
+  tell_of_layers_without_heads(options, job.checkpoint.config);
   const std::span<const Arm> arms = std::span(job.arms).first(job.asked.size());
   std::set<std::string> sites, resampled;
   Attribution found;

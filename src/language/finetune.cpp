@@ -117,8 +117,8 @@ void check_model(const FinetuneRequest& request, const models::CheckpointSource&
         "{}: has weights that are stored as numbers and scales, and all weights are trained; give the checkpoint in "
         "float32 or bfloat16, or train an adapter (--lora-rank)",
         where);
-  CHECK(config.attention_layers(config.layers) == config.layers,
-        "{}: has layers of linear attention (the gated delta rule), which are not trained", where);
+  CHECK(config.attention_layers(config.layers) == config.layers, "{}: has layers of {}, which are not trained", where,
+        config.without_attention());
   const std::string stack = models::stacked_tensor(config);
   CHECK(stack.empty(), "{}: has '{}', one of a stack (experts, or norms of single heads), which is not trained", where,
         stack);
@@ -357,7 +357,8 @@ void Finetuning::check_memory() const {
                   .value_bytes = settings.dtype == "bfloat16" ? 2 : 4};
   // With a copy in bfloat16: that, and its gradients.
   const std::uint64_t of_parameter = settings.dtype == "bfloat16" ? 20 : 16;
-  memory.state = of_parameter * static_cast<std::uint64_t>(models::parameter_count(source_.config));
+  memory.state = lora_ ? bytes_needed(request_, source_, lora_)
+                       : of_parameter * static_cast<std::uint64_t>(models::parameter_count(source_.config));
   models::DecoderConfig config = source_.config;
   for (const std::string& name : request_.arms)
     if (arm_named(name).filter != bft::Arm::plain) config.filter = filter_options(config, 0);
@@ -567,6 +568,8 @@ std::vector<experiment::Outcome> finetune(const FinetuneRequest& request) {
   check_request(request);
   models::CheckpointSource source = models::open_checkpoint(request.model);
   std::optional<models::LoraOptions> lora = trained_lora(request.settings.lora, source);
+  CHECK(!lora || request.settings.dtype == "float32",
+        "--dtype: {}; an adapter (--lora-rank) is trained in float32 alone", request.settings.dtype);
   check_model(request, source, lora);
   Finetuning subject(request, std::move(source), std::move(lora));
   experiment::Axes axes{.arms = request.arms, .variants = {}, .seed = request.seed, .seeds = request.seeds};

@@ -206,11 +206,9 @@ void check(const Recipe& recipe, const LanguageModelRequest& request, const std:
   document["vocab_size"] = recipe.tokenizer.vocabulary;
   const models::DecoderConfig config = models::parse_decoder_config(Json(document), where + ": 'model'");
   check_contexts(recipe, config, where);
-  CHECK(
-      config.attention_layers(config.layers) == config.layers,
-      "{}: 'model' has layers of linear attention (the gated delta rule); models with them can be swept and evaluated, "
-      "not trained",
-      where);
+  CHECK(config.attention_layers(config.layers) == config.layers,
+        "{}: 'model' has layers of {}; models with them can be swept and evaluated, not trained", where,
+        config.without_attention());
   const std::string stack = models::stacked_tensor(config);
   CHECK(stack.empty(),
         "{}: 'model' has '{}', one of a stack (experts, or norms of single heads); models with stacks can be swept and "

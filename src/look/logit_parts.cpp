@@ -33,7 +33,7 @@ void LogitPartsCollector::attach(hooks::Hooks& hooks) {
     LayerParts& parts = layers_[static_cast<std::size_t>(layer)];
     keep(layer, "hook_attn_out", parts.attention);
     keep(layer, "hook_mlp_out", parts.mlp);
-    if (config.has_delta(layer)) continue;
+    if (!config.attends(layer)) continue;
     keep(layer, "attn.hook_result", parts.heads);
     if (config.post_norm) keep(layer, "ln1_post.hook_normalized", parts.normalised);
   }
@@ -74,7 +74,7 @@ LogitParts LogitPartsCollector::finish(const interventions::AnswerPair& pair, do
     const LayerParts& parts = layers_[static_cast<std::size_t>(layer)];
     const std::string block = fmt::format("blocks.{}.", layer);
     if (!parts.heads.defined()) {
-      add(block + "linear attention", share(parts.attention));
+      add(block + (config.has_convolution(layer) ? "short convolution" : "linear attention"), share(parts.attention));
     } else if (config.post_norm && config.output_bias) {
       add(block + "attn", share(parts.attention));
       found.divided = "a norm behind attention divides its heads and a bias together";

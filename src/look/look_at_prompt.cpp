@@ -153,8 +153,8 @@ class Looking {
 void check_query(const ChosenQuery& chosen, const models::DecoderConfig& config, std::int64_t length) {
   CHECK(chosen.layer >= 0 && chosen.layer < config.layers, "--head: layer {}; the model has layers 0 to {}",
         chosen.layer, config.layers - 1);
-  CHECK(!config.has_delta(chosen.layer),
-        "--head: layer {} has linear attention (the gated delta rule), which has no attention weights", chosen.layer);
+  CHECK(config.attends(chosen.layer), "--head: layer {} has {}, and no attention weights", chosen.layer,
+        config.without_attention());
   CHECK(chosen.head >= 0 && chosen.head < config.heads, "--head: head {}; the model has heads 0 to {}", chosen.head,
         config.heads - 1);
   CHECK(chosen.query >= 0 && chosen.query < length, "--query: position {}; the prompt has positions 0 to {}",

@@ -10,11 +10,12 @@ runfile::MeasuredModel measured_model(std::string family, const hooks::Attention
                                       std::vector<std::int64_t> layers) {
   runfile::MeasuredModel model;
   // Both structs are unpacked completely, so that a new member in either does not compile until it is handled here.
-  const auto& [heads, kv_heads, head_dim, max_positions, window, gated, sink_logits, filtered, delta] = layout;
+  const auto& [heads, kv_heads, head_dim, max_positions, window, gated, sink_logits, filtered, delta, convolution] =
+      layout;
   auto& [of_family, of_layers, of_heads, of_kv_heads, of_head_dim, of_max_positions, attention, of_gated,
          of_sink_logits, of_filtered] = model;
   for (const std::int64_t layer : layers)
-    ASSERT(!layout.has_delta(layer), "layer {} has no attention weights, and is to be measured", layer);
+    ASSERT(layout.attends(layer), "layer {} has no attention weights, and is to be measured", layer);
   for (const std::int64_t layer : layers) attention.push_back(layout.kind(layer));
   of_family = std::move(family);
   of_layers = std::move(layers);

@@ -54,18 +54,18 @@ std::vector<std::int64_t> measured_layers(const SweepOptions& options, const mod
         stop);
   std::vector<std::int64_t> layers, attending;
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    if (config.has_delta(layer)) continue;
+    if (!config.attends(layer)) continue;
     attending.push_back(layer);
     if (begin <= layer && layer < end) layers.push_back(layer);
   }
-  CHECK(
-      !layers.empty(),
-      "{}: layers {}:{} have linear attention (the gated delta rule) and no attention weights to measure; layers with "
-      "attention weights: {}",
-      options.layers          ? "--layers"
-      : options.stop_at_layer ? "--stop-at-layer"
-                              : "model",
-      begin, end, attending.empty() ? "none" : fmt::format("{}", fmt::join(attending, ", ")));
+  CHECK(!layers.empty(),
+        "{}: layers {}:{} have {} and no attention weights to measure; layers with "
+        "attention weights: {}",
+        options.layers          ? "--layers"
+        : options.stop_at_layer ? "--stop-at-layer"
+                                : "model",
+        begin, end, config.without_attention(),
+        attending.empty() ? "none" : fmt::format("{}", fmt::join(attending, ", ")));
   return layers;
 }
 
@@ -95,15 +95,16 @@ void tell_of_lengths(const SweepOptions& options, const std::vector<std::int64_t
 }
 
 /// Says which layers are left out, because they have no attention weights.
-void tell_of_linear_layers(const SweepOptions& options, const models::DecoderConfig& config,
-                           const std::vector<std::int64_t>& measured) {
+void tell_of_layers_without_attention(const SweepOptions& options, const models::DecoderConfig& config,
+                                      const std::vector<std::int64_t>& measured) {
   const auto tell = notice(options);
   const std::int64_t run = layers_to_run(options, config), without = run - config.attention_layers(run);
   if (!tell || options.group.rank != 0 || without == 0 || !options.statistics) return;
   tell(
-      fmt::format("{} of {} layers have linear attention (the gated delta rule) and no attention weights: they are "
+      fmt::format("{} of {} layers have {} and no attention weights: they are "
                   "computed and not measured. Measured {} {}",
-                  without, run, measured.size() == 1 ? "is layer" : "are layers", fmt::join(measured, ", ")));
+                  without, run, config.without_attention(), measured.size() == 1 ? "is layer" : "are layers",
+                  fmt::join(measured, ", ")));
 }
 
 void check_lengths(const std::vector<std::int64_t>& lengths, const SweepOptions& options,
@@ -229,7 +230,7 @@ Job read_job(const SweepOptions& options) {
   job.lengths = lengths_of(options, job.config);
   check_lengths(job.lengths, options, job.config);
   job.plan = plan_of(options, job.config);
-  tell_of_linear_layers(options, job.config, job.plan.layers);
+  tell_of_layers_without_attention(options, job.config, job.plan.layers);
   read_chunks(options, job);
   return job;
 }

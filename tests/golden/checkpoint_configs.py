@@ -562,6 +562,37 @@ AFMOE = BASE | {
     "sliding_window": 13,
 }
 
+# Short convolutions beside attention. The stated width of the MLP is adjusted to 64.
+LFM2 = BASE | {
+    "model_type": "lfm2",
+    "architectures": ["Lfm2ForCausalLM"],
+    "head_dim": None,
+    "hidden_act": None,
+    "rms_norm_eps": None,
+    "norm_eps": 1e-5,
+    "num_hidden_layers": 4,
+    "layer_types": ["conv", "full_attention", "conv", "full_attention"],
+    "conv_L_cache": 3,
+    "intermediate_size": None,
+    "block_ff_dim": 60,
+    "block_multiple_of": 16,
+    "block_ffn_dim_multiplier": 1.3,
+}
+# The kinds of the layers and their rotary embeddings are those of a file that lists neither.
+LFM3 = BASE | {
+    "model_type": "lfm3",
+    "architectures": ["Lfm3ForCausalLM"],
+    "hidden_act": None,
+    "rms_norm_eps": None,
+    "norm_eps": 1e-5,
+    "rope_theta": None,
+    "num_hidden_layers": 6,
+    "conv_L_cache": 5,
+    "conv_bias": True,
+    "sliding_window": 13,
+    "pad_token_id": 0,
+}
+
 CONFIGS = {
     "llama": LLAMA | {"hidden_size": 48, "head_dim": None, "num_hidden_layers": 3},  # head_dim 12: width / heads
     "llama-bias": LLAMA | {"attention_bias": True, "mlp_bias": True},
@@ -653,6 +684,8 @@ CONFIGS = {
     "granite-swa": GRANITE_SWA,
     "granitemoe-swa": GRANITEMOE_SWA,
     "afmoe": AFMOE,
+    "lfm2": LFM2,
+    "lfm3": LFM3,
 }
 
 # Weights that are exact in these GGUF types, by the end of their names. Covers every type to which the GGUF writer can

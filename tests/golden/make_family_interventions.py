@@ -87,7 +87,7 @@ class Watched:
         self.config = self.model.config
         self.layers = layers_of(self.model, self.config.num_hidden_layers)
         self.heads = self.config.num_attention_heads
-        gated_families = reference_model.GATE_BY_HEAD + reference_model.GATE_ALONE
+        gated_families = (*reference_model.GATE_BY_HEAD, *reference_model.GATE_ALONE)
         self.gated = reference_model.is_gated(config) or config["model_type"] in gated_families
         self.attention_layers = []
         for module in self.model.modules():

@@ -28,6 +28,7 @@ CHECKPOINTS = {  # with the number of tokens of the longest prompt
     "gemma3": 40,  # windows with a rotation of their own
     "gpt-oss": 40,  # sink logits, experts, windows
     "gpt2": 30,  # learned positions
+    "lfm3": 40,  # short convolutions, windows, gates
     "llama": 30,
     "mpt": 30,  # ALiBi that is rounded
     "phi3-longrope-short": 90,  # grows beyond its original length, 96: other rotations

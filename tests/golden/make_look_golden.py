@@ -33,13 +33,16 @@ CHECKPOINTS = (
     "gpt2",  # LayerNorm, biases, learned positions
     "granite",  # scales of embedding, residual and logits
     "granite-swa",  # an output that is scaled by the share of the keys
+    "lfm3",  # short convolutions, gates of heads, norms on both sides
     "llama",
     "phi",  # a bias of the output head
     "qwen3-gate-headwise",
     "qwen3-next",  # layers of linear attention
 )
-NORM_BEHIND_ATTENTION = dict.fromkeys(("afmoe", "gemma2", "exaone4"), "post_attention_layernorm")
-FINAL_NORMS = ("norm", "ln_f", "final_layer_norm", "final_layernorm")
+NORM_BEHIND_ATTENTION = dict.fromkeys(("afmoe", "gemma2", "exaone4"), "post_attention_layernorm") | {
+    "lfm3": "post_operator_norm"
+}
+FINAL_NORMS = ("norm", "embedding_norm", "ln_f", "final_layer_norm", "final_layernorm")
 
 
 class WeightRecorder(reference_model.Recorder):
@@ -70,7 +73,7 @@ class Looked(make_family_interventions.Watched):
         assert not self.own
         self.recorder = WeightRecorder()
         self.behind = {}  # layer: [width] the stream behind it
-        self.linear = {}  # layer: [width] what its linear attention gives
+        self.linear = {}  # layer: [width] what it has in place of softmax attention gives
         self.stream = None  # replaces what the final norm reads
         self.final_norm = one(
             module
@@ -82,6 +85,8 @@ class Looked(make_family_interventions.Watched):
             layer.register_forward_hook(self.keep(self.behind, index))
             if hasattr(layer, "linear_attn"):
                 layer.linear_attn.register_forward_hook(self.keep(self.linear, index))
+            elif hasattr(layer, "conv"):  # behind its norm
+                layer.post_operator_norm.register_forward_hook(self.keep(self.linear, index))
 
     @staticmethod
     def keep(place, index):
@@ -125,7 +130,7 @@ def attention_parts(looked, index):
     """What a layer's attention adds to the stream, by name."""
     layer, family = looked.layers[index], looked.config.model_type
     if index in looked.linear:
-        return {"linear attention": looked.linear[index]}
+        return {"short convolution" if hasattr(layer, "conv") else "linear attention": looked.linear[index]}
     output = one(
         module
         for path, module in layer.named_modules()

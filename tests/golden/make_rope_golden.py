@@ -31,6 +31,7 @@ CASES = {
         beta_slow=2.0,
         attention_factor=1.25,
     ),
+    "proportional": dict(rope_type="proportional", rope_theta=1000000.0, factor=2.0, partial_rotary_factor=0.7),
 }
 
 print("transformers", transformers.__version__)

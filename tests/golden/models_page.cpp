@@ -111,15 +111,19 @@ Qwen 3 Next and Qwen 3.5 have layers of linear attention (the gated delta rule) 
 layers are computed. A sweep measures those of softmax attention, and says which these are: the others have no attention
 weights.
 
-gpt-oss and Granite SWA have a learned sink in each head, which takes a share of its weights. AFMoE, Qwen 3.5, Qwen 3
-Next and the gated checkpoints of Qwen 3 multiply what a head returns by a gate. [method.md](method.md) defines both.
+LFM2 and LFM3 have layers of gated short convolutions beside those of softmax attention. They are computed and not
+measured, for the same reason.
+
+gpt-oss and Granite SWA have a learned sink in each head, which takes a share of its weights. AFMoE, LFM3, Qwen 3.5,
+Qwen 3 Next and the gated checkpoints of Qwen 3 multiply what a head returns by a gate. [method.md](method.md) defines
+both.
 
 DeepSeek V2 and V3 have latent attention: the keys and values of all heads are expanded from one short row for each
 position. A sweep measures the expanded heads. Their values may have another size than their keys; d of the formulas is
 that of the values. Layers that predict further tokens are left out.
 
-Known and refused, with that reason: LFM2 and LFM3, which have layers of short convolutions; MiMo V2 Flash, Step 3.5 and
-Step 3.7, whose layers have different numbers of heads or KV heads.
+Known and refused, with that reason: LFM2 with experts; MiMo V2 Flash, Step 3.5 and Step 3.7, whose layers have
+different numbers of heads or KV heads.
 
 A model that `hf download NAME` has fetched is found by its name: `gainlens inspect Qwen/Qwen3-0.6B` looks into the
 cache of the Hugging Face Hub (HF_HUB_CACHE, HF_HOME, or `~/.cache/huggingface/hub`). Nothing is downloaded.

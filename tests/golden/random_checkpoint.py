@@ -114,7 +114,7 @@ def sharpen(weights, config):
         list(itertools.islice(itertools.cycle(HEAD_SHARPNESS), config.num_attention_heads)), dtype=torch.float64
     )
     for layer in range(config.num_hidden_layers):
-        if f"model.layers.{layer}.linear_attn.A_log" in weights:
+        if any(f"model.layers.{layer}.{name}" in weights for name in ("linear_attn.A_log", "conv.conv.weight")):
             continue
         if hasattr(config, "kv_lora_rank"):
             sharpen_latent(weights, config, f"model.layers.{layer}.self_attn.", factors, first, common)
@@ -281,6 +281,8 @@ def on_disk(name, weights, config):
             stored |= split_experts(tensor_name, tensor)
         elif config.model_type == "mixtral" and ".mlp." in tensor_name:
             stored |= mixtral_experts(tensor_name, tensor)
+        elif config.model_type == "lfm3":
+            stored[tensor_name.replace(".g_proj.", ".gate_proj.")] = tensor
         elif config.model_type == "gpt_neox":
             stored[re.sub("^lm_head", "embed_out", tensor_name)] = tensor
         else:

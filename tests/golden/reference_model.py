@@ -38,6 +38,8 @@ PLUGGABLE = (
     "granite_swa",
     "granitemoe_swa",
     "hunyuan_v1_dense",
+    "lfm2",
+    "lfm3",
     "llama",
     "mistral",
     "mixtral",
@@ -60,8 +62,8 @@ PLUGGABLE = (
 )
 # Families with the rows of each head's gate scores after those of its queries, and with layers of linear attention.
 GATE_BY_HEAD = ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text")
-# Families with a projection of its own for the gate scores of all heads and dimensions.
-GATE_ALONE = ("afmoe",)
+# Families with a projection of its own for the gate scores of all heads, and of all dimensions or of the whole head.
+GATE_ALONE = {"afmoe": "gate_proj", "lfm3": "g_proj"}
 # Families whose eager attention returns the softmax over the keys, and multiplies its output by the share of the keys.
 SINK_ON_OUTPUT = ("granite_swa", "granitemoe_swa")
 FAMILIES = PLUGGABLE + reference_own_attention.FAMILIES
@@ -150,12 +152,12 @@ class Recorder:
         """A hook of q_proj: the mean gate of each head. Each head has the rows of its queries, then of its gate."""
         self.add_gate(output[0].unflatten(-1, (-1, 2, head_dim))[..., 1, :])
 
-    def record_gate_alone(self, head_dim, module, arguments, output):
+    def record_gate_alone(self, heads, module, arguments, output):
         """A hook of a projection of gate scores: the mean gate of each head."""
-        self.add_gate(output[0].unflatten(-1, (-1, head_dim)))
+        self.add_gate(output[0].unflatten(-1, (heads, -1)))
 
     def add_gate(self, score):
-        """score [T, head, head_dim]"""
+        """score [T, head, head_dim or 1]"""
         self.gates.append(torch.sigmoid(score).double().mean(-1).transpose(0, 1))
 
     def route(self, module, arguments, output):
@@ -265,7 +267,9 @@ def run(folder, dtype, tokens, fused):
         if family in GATE_BY_HEAD and hasattr(module, "q_proj"):
             module.q_proj.register_forward_hook(functools.partial(recorder.record_gate, module.head_dim))
         if family in GATE_ALONE and hasattr(module, "q_proj"):
-            module.gate_proj.register_forward_hook(functools.partial(recorder.record_gate_alone, module.head_dim))
+            heads = module.q_proj.out_features // module.head_dim
+            scores = getattr(module, GATE_ALONE[family])
+            scores.register_forward_hook(functools.partial(recorder.record_gate_alone, heads))
     if own:
         reference_own_attention.record(model, family, recorder, check=in_float64())
     with torch.no_grad():

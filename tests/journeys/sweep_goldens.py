@@ -182,13 +182,17 @@ class Golden:
 
 
 def attention_layers(config, count):
-    """The layers of softmax attention, of which there are `count`. Layers of linear attention are not measured."""
-    if "full_attention_interval" not in config and "linear_attention" not in config.get("layer_types", []):
+    """The layers of softmax attention, of which there are `count`. Others are not measured."""
+    types, every = config.get("layer_types", []), config.get("full_attention_interval")
+    if not every and config["model_type"] != "lfm3" and "linear_attention" not in types and "conv" not in types:
         return list(range(count))
     layers = range(config["num_hidden_layers"])
-    every = config.get("full_attention_interval")
-    types = config.get("layer_types") or ["full" if (layer + 1) % every == 0 else "linear" for layer in layers]
-    found = [layer for layer in layers if types[layer].startswith("full")]
+    if not types:  # without names, LFM3 has convolutions in odd layers and in the first
+        types = [
+            "full_attention" if ((layer + 1) % every == 0 if every else layer % 2 == 0 and layer > 0) else "other"
+            for layer in layers
+        ]
+    found = [layer for layer in layers if types[layer] in ("full_attention", "sliding_attention")]
     assert len(found) == count, "the reference has another number of layers of softmax attention"
     return found
 

@@ -1,4 +1,5 @@
 #include "kernels/delta/gated_delta_rule.h"
+#include "kernels/delta/causal_convolution.h"
 
 #include "core/error.h"
 #include "kernels/delta_inputs.h"
@@ -206,6 +207,19 @@ TEST(CausalConvolution, ByHand) {
   EXPECT_NEAR(y[1].item<double>(), silu(2.1), 1e-12);
   EXPECT_NEAR(y[2].item<double>(), silu(-2.79), 1e-12);
   EXPECT_LT(largest_difference(past.flatten(), at::tensor({0.02, -0.03}, at::kDouble)), 1e-15);
+}
+
+TEST(CausalConvolution, ABiasIsAddedBeforeTheSumIsRounded) {
+  const at::Tensor x = at::tensor({1.0, 2.0}).view({1, 2, 1}).to(at::kBFloat16);
+  const at::Tensor weight = at::tensor({0.0, 256.0}).view({1, 1, 2}).to(at::kBFloat16);
+  at::Tensor past;
+  // 256 + 1 and 512 + 1 round to 256 and 512; 256.5 + 0.75 would round to 258 had the sum been rounded up before.
+  const at::Tensor y = causal_convolution(x, weight, at::tensor({1.5}).to(at::kBFloat16), past).flatten();
+  EXPECT_EQ(y[0].item<double>(), 258);  // 257.5, to even
+  EXPECT_EQ(y[1].item<double>(), 512);  // 513.5
+  at::Tensor none;
+  EXPECT_THROW(causal_convolution(x, weight, at::ones({2}).to(at::kBFloat16), none), InvalidArgument);
+  EXPECT_THROW(causal_convolution(x, weight, at::ones({1}), none), InvalidArgument);
 }
 
 TEST(CausalConvolution, StretchesContinueAndEqualLibtorch) {

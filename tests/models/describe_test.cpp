@@ -44,6 +44,9 @@ TEST(Describe, LayersOfLinearAttentionAreNamed) {
   DecoderConfig config = with_windows({0, 0, 0, 0});
   config.delta.layers = {true, true, true, false};
   EXPECT_EQ(layer_runs_text(attention_layout(config).kinds()), "0-2 gated delta rule, 3 global");
+  config.delta = {};
+  config.convolution.layers = {true, true, true, false};
+  EXPECT_EQ(layer_runs_text(attention_layout(config).kinds()), "0-2 short convolution, 3 global");
 }
 
 TEST(Describe, RotaryOfEachKindOfLayer) {
@@ -69,6 +72,12 @@ TEST(Describe, RotaryOfEachKindOfLayer) {
       texts(),
       ElementsAre(
           "all layers: rotary, base 500000, on the first 25% of each head, llama3 scaling by 8 from 8192 positions"));
+  config.rope = {.rotated = 0.5, .scaling = RopeScaling::proportional};
+  EXPECT_THAT(texts(), ElementsAre("all layers: rotary, base 10000, of the first 50% of the pairs of each head"));
+  config.rope.factor = 8;
+  EXPECT_THAT(texts(), ElementsAre("all layers: rotary, base 10000, of the first 50% of the pairs of each head, "
+                                   "positions divided by 8"));
+  config.rope = {.base = 500000};
   config.delta.layers = {true, false};
   EXPECT_THAT(texts(), ElementsAre(::testing::StartsWith("global layers: rotary, base 500000")))
       << "linear attention does not rotate";

@@ -61,6 +61,8 @@ TEST(Families, TableNamesEachOnce) {
                                                   "granite_swa",
                                                   "granitemoe_swa",
                                                   "hunyuan_v1_dense",
+                                                  "lfm2",
+                                                  "lfm3",
                                                   "llama",
                                                   "mistral",
                                                   "mixtral",
@@ -92,8 +94,8 @@ TEST(Families, TableNamesEachOnce) {
 }
 
 TEST(Families, KnownOnesThatAreLeftOutSayWhy) {
-  EXPECT_EQ(message_of([] { family_named("lfm3", "here"); }),
-            "here: model_type 'lfm3' is not supported: its layers of short convolutions are not computed");
+  EXPECT_EQ(message_of([] { family_named("lfm2_moe", "here"); }),
+            "here: model_type 'lfm2_moe' is not supported: its experts beside short convolutions are not read");
   for (const char* name : {"mimo_v2_flash", "step3p5", "step3p7"}) {
     EXPECT_EQ(
         message_of([&] { family_named(name, "here"); }),
@@ -143,6 +145,82 @@ TEST(Families, GraniteWithSinksAndWindows) {
   EXPECT_EQ(experts.experts.shared_width, 7);
   EXPECT_EQ(experts.experts.per_token, 2);
   EXPECT_FALSE(experts.tied_head);
+}
+
+TEST(Families, Lfm2KindsOfLayersAndItsDerivedWidth) {
+  const auto of = [](const Json& changes) {
+    Json config = {{"num_hidden_layers", 4}, {"norm_eps", 1e-5}};
+    config.update(changes);
+    return read("lfm2", config);
+  };
+  const auto message = [&](const Json& changes) { return message_of([&] { of(changes); }); };
+  const DecoderConfig listed = of({{"full_attn_idxs", {1, 3}}, {"conv_L_cache", 5}, {"conv_bias", true}});
+  EXPECT_THAT(listed.convolution.layers, ElementsAre(true, false, true, false));
+  EXPECT_EQ(listed.convolution.kernel, 5);
+  EXPECT_TRUE(listed.convolution.bias);
+  EXPECT_EQ(listed.attention_layers(4), 2);
+  EXPECT_EQ(listed.qk_norm, QkNorm::head);
+  EXPECT_FALSE(listed.post_norm);
+  EXPECT_EQ(listed.rope.base, tiny_config("lfm2").value("rope_theta", 1e6));
+  // layer_types comes first; without both every layer attends
+  EXPECT_THAT(
+      of({{"full_attn_idxs", {1}}, {"layer_types", {"conv", "conv", "full_attention", "conv"}}}).convolution.layers,
+      ElementsAre(true, true, false, true));
+  EXPECT_TRUE(of(Json::object()).convolution.layers.empty());
+
+  // as LFM2 1.2B: two thirds of 12288, up to a multiple of 256
+  EXPECT_EQ(of({{"block_ff_dim", 12288}}).mlp_width, 8192);
+  EXPECT_EQ(of({{"block_ff_dim", 6656}, {"intermediate_size", 4096}}).mlp_width, 4608);
+  EXPECT_EQ(of({{"intermediate_size", 60}, {"block_ffn_dim_multiplier", 1.3}, {"block_multiple_of", 16}}).mlp_width,
+            64);
+  EXPECT_EQ(of({{"intermediate_size", 60}, {"block_ffn_dim_multiplier", nullptr}}).mlp_width, 40);
+  EXPECT_EQ(of({{"intermediate_size", 60}, {"block_auto_adjust_ff_dim", false}}).mlp_width, 60);
+  EXPECT_TRUE(of({{"tie_word_embeddings", false}, {"tie_embedding", true}}).tied_head);
+
+  EXPECT_THAT(message({{"full_attn_idxs", {4}}}), HasSubstr("'full_attn_idxs' holds 4; each must be a layer, 0 to 3"));
+  EXPECT_THAT(message({{"full_attn_idxs", 4}}), HasSubstr("must be a list of layers"));
+  EXPECT_THAT(message({{"layer_types", {"conv", "sliding_attention", "conv", "conv"}}}),
+              HasSubstr("at layer 1; must be \"conv\" or \"full_attention\""));
+  EXPECT_THAT(message({{"layer_types", {"conv"}}}), HasSubstr("must be a list of 4 names, one per layer"));
+  EXPECT_THAT(message({{"conv_L_cache", 0}}), HasSubstr("conv_L_cache"));
+  EXPECT_THAT(message({{"theta", 5.0}}), HasSubstr("the base of the rotary embedding, as 'rope_theta'"));
+}
+
+TEST(Families, Lfm3KindsOfLayersGatesAndRotations) {
+  const auto of = [](const Json& changes) {
+    Json config = {{"num_hidden_layers", 6}, {"norm_eps", 1e-5}, {"rope_theta", nullptr}};
+    config.update(changes);
+    return read("lfm3", config);
+  };
+  const auto message = [&](const Json& changes) { return message_of([&] { of(changes); }); };
+  const DecoderConfig plain = of(Json::object());
+  EXPECT_THAT(plain.convolution.layers, ElementsAre(true, true, false, true, false, true));
+  EXPECT_EQ(plain.convolution.kernel, 7);
+  EXPECT_THAT(plain.window, ElementsAre(0, 0, 0, 0, 256, 0));
+  EXPECT_EQ(plain.gate, Gate::headwise);
+  EXPECT_TRUE(plain.post_norm);
+  EXPECT_EQ(plain.rope, (RopeConfig{.base = 1e6, .rotated = 0.5, .scaling = RopeScaling::proportional}));
+  EXPECT_EQ(plain.window_rope.value(), RopeConfig{});
+  const DecoderConfig changed = of({{"use_attention_gate", false}, {"use_sandwich_norm", false}});
+  EXPECT_EQ(changed.gate, Gate::none);
+  EXPECT_FALSE(changed.post_norm);
+  const Json ropes = {
+      {"full_attention", {{"rope_type", "proportional"}, {"rope_theta", 50}, {"partial_rotary_factor", 0.25}}},
+      {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 20}}}};
+  const DecoderConfig stated = of({{"rope_parameters", ropes}});
+  EXPECT_EQ(stated.rope, (RopeConfig{.base = 50, .rotated = 0.25, .scaling = RopeScaling::proportional}));
+  EXPECT_EQ(stated.window_rope.value().base, 20);
+
+  Json ignored = ropes;
+  ignored["sliding_attention"]["partial_rotary_factor"] = 0.5;
+  EXPECT_THAT(message({{"rope_parameters", ignored}}), HasSubstr("the reference rotates whole heads there"));
+  EXPECT_THAT(message({{"rope_theta", 5.0}}), HasSubstr("with one object for each kind of layer"));
+  EXPECT_THAT(message({{"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 20}}}}),
+              HasSubstr("one object for each kind of layer"));
+  EXPECT_THAT(message({{"layer_types", {"conv", "conv", "conv", "conv", "conv", "linear"}}}),
+              HasSubstr("must be \"conv\", \"sliding_attention\" or \"full_attention\""));
+  EXPECT_THAT(message({{"sliding_window", nullptr}}), HasSubstr("sliding_window is null; set it"));
+  EXPECT_THAT(message({{"attention_bias", true}}), HasSubstr("have no biases"));
 }
 
 TEST(Families, AfmoeKeysOfEarlierCode) {

@@ -81,6 +81,20 @@ TEST(MemoryNeeded, LinearAttentionNeedsItsStreamsAndOneBlock) {
             memory_needed(small_config(), all).sequences - attention.sequences);
 }
 
+TEST(MemoryNeeded, ShortConvolutionsNeedTheirStreamsAndOneBlock) {
+  DecoderConfig config = small_config();
+  const MemoryNeeded attention = memory_needed(config, {.positions = 1000});
+  config.convolution = {.layers = {true, false}, .kernel = 4, .bias = true};
+  const MemoryNeeded needed = memory_needed(config, {.positions = 1000});
+  // Four projections with 64 outputs at least and their biases, and the convolution with its bias, in place of query,
+  // key, value and output.
+  EXPECT_EQ(static_cast<std::int64_t>(needed.weights) - static_cast<std::int64_t>(attention.weights),
+            4 * (4 * (64 * 16 + 16) + 16 * 4 + 16 - 4 * 64 * 16));
+  // The streams of a wide model are larger than what its few heads need.
+  config.width = 4096;
+  EXPECT_EQ(memory_needed(config, {.positions = 1000}).attention, (1000 * 3 + 512 * 9) * 4096 * 4);
+}
+
 TEST(MemoryNeeded, NoTokensNeedTheWeightsAlone) {
   const MemoryNeeded needed = memory_needed(small_config(), {.positions = 0});
   EXPECT_EQ(needed.sequences + needed.attention + needed.mlp, 0);

@@ -38,6 +38,15 @@ TEST(OperationsNeeded, LinearAttentionDoesNotGrowWithTheText) {
   EXPECT_EQ(needed.products, 10 * (2 * (projections + mlp) + rule) + 2 * 10 * (16 * 16 * 2 + 8 * 16 * 2 + mlp));
 }
 
+TEST(OperationsNeeded, ShortConvolutionsReadTheirPositions) {
+  DecoderConfig config = small_config();
+  config.convolution = {.layers = {true, false}, .kernel = 4};
+  const OperationsNeeded needed = operations_needed(config, 10);
+  EXPECT_EQ(needed.attention, 6 * 4 * 4 * 55);  // of one layer
+  const double mlp = 3 * 24 * 16;
+  EXPECT_EQ(needed.products, 2 * 10 * (4 * 16 * 16 + mlp + 4 * 16) + 2 * 10 * (16 * 16 * 2 + 8 * 16 * 2 + mlp));
+}
+
 TEST(OperationsNeeded, ATokenPassesOnlyItsExperts) {
   DecoderConfig config = small_config();
   config.experts = {.count = 8, .per_token = 2, .width = 24};

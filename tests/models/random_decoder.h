@@ -129,6 +129,14 @@ inline std::vector<NamedConfig> every_option() {
     c.gate = models::Gate::elementwise;
     c.norm_offset = 1;
   });
+  add("short_convolutions", [](models::DecoderConfig& c) {
+    c.convolution = {.layers = {true, false}, .kernel = 4, .bias = true};
+    c.gate = models::Gate::headwise;
+    c.post_norm = true;
+  });
+  add("short_convolutions_without_bias", [](models::DecoderConfig& c) {
+    c.convolution = {.layers = {true, false}, .kernel = 1};
+  });
   add("latent_attention", [](models::DecoderConfig& c) {
     c.kv_heads = c.heads;
     c.head_dim = 6;
@@ -173,6 +181,9 @@ inline std::vector<NamedConfig> every_option() {
   });
   add("rope_stretched_base",
       [](models::DecoderConfig& c) { c.rope = {.base = 100, .scaling = RopeScaling::stretched_base, .factor = 50}; });
+  add("rope_proportional", [](models::DecoderConfig& c) {
+    c.rope = {.base = 100, .rotated = 0.5, .scaling = RopeScaling::proportional, .factor = 2};
+  });
   add("residual_scale", [](models::DecoderConfig& c) { c.residual_scale = 0.3; });
   add("logit_scale", [](models::DecoderConfig& c) {
     c.logit_scale = 0.25;

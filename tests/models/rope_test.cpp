@@ -31,7 +31,7 @@ TEST(Rope, PlainFrequenciesByHand) {
   EXPECT_EQ(found.attention_factor, 1.0);
 }
 
-// tests/golden/make_rope_golden.py printed the numbers of the next four tests.
+// tests/golden/make_rope_golden.py printed the numbers of the next five tests.
 TEST(Rope, LinearScalingAsTheReference) {
   expect_frequencies(
       {.base = 10000, .scaling = RopeScaling::linear, .factor = 4},
@@ -70,6 +70,11 @@ TEST(Rope, YarnWithEveryOptionAsTheReference) {
        .truncate = false},
       {1.0, 0.177827939, 0.0235559028, 0.00140585331, 0.000250000012, 4.44569851e-05, 7.90569356e-06, 1.40585337e-06},
       1.25);
+}
+
+TEST(Rope, ProportionalAsTheReference) {
+  expect_frequencies({.base = 1000000, .rotated = 0.7, .scaling = RopeScaling::proportional, .factor = 2},
+                     {0.5, 0.0889139697, 0.0158113893, 0.00281170662, 0.000500000024, 0, 0, 0}, 1);
 }
 
 TEST(Rope, TablesHoldCosinesOfPositionTimesFrequency) {

@@ -295,6 +295,7 @@ TEST_P(SlotsOfEveryOption, FillEveryWantedWeightOnce) {
   names.delta_query_key_value = "delta.qkv", names.delta_gate = "delta.z", names.delta_beta = "delta.b";
   names.delta_decay = "delta.a", names.delta_convolution = "delta.conv", names.delta_log_rate = "delta.A_log";
   names.delta_decay_bias = "delta.dt_bias", names.delta_norm = "delta.norm", names.delta_output = "delta.out";
+  names.convolution_projection = "conv.in", names.convolution = "conv.conv", names.convolution_output = "conv.out";
   names.shared_gate = "shared.gate", names.shared_up = "shared.up", names.shared_down = "shared.down";
   names.shared_score = "shared_score", names.router_correction = "router.correction";
   names.rotary_pairs = config.has_latent();

@@ -41,12 +41,14 @@ TEST(MeasuredModel, SinkLogitsOfACheckpointAreKnownBeforeItsWeights) {
   EXPECT_THAT(model.attention, ElementsAre("window:13", "global", "window:13"));
 }
 
-TEST(MeasuredModel, LayersOfLinearAttentionAreNotMeasured) {
-  hooks::AttentionLayout layout;
-  layout.window = {0, 0};
-  layout.delta = {true, false};
-  EXPECT_THAT(measured_model("made", layout, {1}).attention, ElementsAre("global"));
-  EXPECT_THROW(measured_model("made", layout, {0, 1}), InternalError);
+TEST(MeasuredModel, LayersWithoutAttentionAreNotMeasured) {
+  for (const auto kinds : {&hooks::AttentionLayout::delta, &hooks::AttentionLayout::convolution}) {
+    hooks::AttentionLayout layout;
+    layout.window = {0, 0};
+    (layout.*kinds) = {true, false};
+    EXPECT_THAT(measured_model("made", layout, {1}).attention, ElementsAre("global"));
+    EXPECT_THROW(measured_model("made", layout, {0, 1}), InternalError);
+  }
 }
 
 }  // namespace

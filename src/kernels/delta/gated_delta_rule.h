@@ -39,17 +39,6 @@ at::Tensor gated_delta_rule_recurrent(const DeltaInputs& inputs, at::Tensor& sta
 /// Source: arXiv:2412.06464, section 3.3.
 at::Tensor gated_delta_rule_chunked(const DeltaInputs& inputs, at::Tensor& state);
 
-/// silu of the causal convolution of each channel over positions: y_t = silu(sum_i w_i x_{t - kernel + 1 + i}). It is
-/// summed in float32 (float64 stays) and rounded to the type of x before silu, as in the models' own code.
-///
-/// @param x       [batch, position, channel]
-/// @param weight  [channel, 1, kernel]
-/// @param past    [batch, kernel - 1, channel] positions before the first one, in the type of x; undefined: zeros. It
-///     is set to the last positions of the extended x.
-/// @returns [batch, position, channel] in the type of x
-/// @throws InvalidArgument  shapes or types that do not fit, no position
-at::Tensor causal_convolution_silu(const at::Tensor& x, const at::Tensor& weight, at::Tensor& past);
-
 /// x / sqrt(sum(x^2) + 1e-6) over the last dimension, in float32 (float64 stays).
 /// @throws RunFailed  the squares overflow
 at::Tensor l2_normalised(const at::Tensor& x);

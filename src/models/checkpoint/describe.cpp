@@ -31,6 +31,8 @@ std::string scaling_text(const RopeConfig& rope) {
   switch (rope.scaling) {
     case RopeScaling::none:
       return "";
+    case RopeScaling::proportional:
+      return rope.factor == 1 ? "" : fmt::format(", positions divided by {}", rope.factor);
     case RopeScaling::linear:
       return fmt::format(", positions divided by {}", rope.factor);
     case RopeScaling::stretched_base:
@@ -46,8 +48,10 @@ std::string scaling_text(const RopeConfig& rope) {
 }
 
 std::string rope_text(const RopeConfig& rope) {
-  const std::string share =
-      rope.rotated == 1 ? "" : fmt::format(", on the first {:g}% of each head", 100 * rope.rotated);
+  const std::string share = rope.rotated == 1 ? ""
+                            : rope.scaling == RopeScaling::proportional
+                                ? fmt::format(", of the first {:g}% of the pairs of each head", 100 * rope.rotated)
+                                : fmt::format(", on the first {:g}% of each head", 100 * rope.rotated);
   return fmt::format("rotary, base {:.10g}{}{}", rope.base, share, scaling_text(rope));
 }
 
@@ -110,14 +114,14 @@ std::vector<PositionEncoding> position_encodings(const DecoderConfig& config) {
   bool by_window = true;           // layers with a window are alike, and layers without
   std::map<bool, std::string> of_kind;
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    if (config.has_delta(layer)) continue;  // linear attention has no positions
+    if (!config.attends(layer)) continue;  // the others have no positions
     const bool windowed = config.window[static_cast<std::size_t>(layer)] > 0;
     texts.push_back(config.rotates(layer) ? rope_text(config.rope_of(layer)) : "none");
     by_window = by_window && of_kind.try_emplace(windowed, texts.back()).first->second == texts.back();
   }
   if (texts.empty()) return {{"all layers", "none"}};
-  const bool linear = config.attention_layers(config.layers) < config.layers;
-  if (linear && of_kind.size() == 1 && by_window) return {{"global layers", texts.front()}};
+  const bool others = config.attention_layers(config.layers) < config.layers;
+  if (others && of_kind.size() == 1 && by_window) return {{"global layers", texts.front()}};
   if (std::equal(texts.begin() + 1, texts.end(), texts.begin())) return {{"all layers", texts.front()}};
   if (by_window) return {{"global layers", of_kind[false]}, {"window layers", of_kind[true]}};
   return {{"layers", layer_runs_text(texts)}};

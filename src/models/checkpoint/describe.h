@@ -20,7 +20,7 @@ struct DTypeShare {
 struct LayerRun {
   std::int64_t first = 0;
   std::int64_t last = 0;
-  std::string kind;  ///< "global", "window:512" or "gated delta rule"
+  std::string kind;  ///< as hooks::AttentionLayout::kind()
 };
 
 /// How one kind of layer encodes positions, in words.
@@ -49,7 +49,7 @@ std::vector<LayerRun> layer_runs(const std::vector<std::string>& kinds);
 /// window:64, 2 global".
 std::string layer_runs_text(const std::vector<std::string>& kinds);
 
-/// One entry if all layers are alike, or for the global layers if the others are linear attention, without positions;
+/// One entry if all layers are alike, or for the global layers if the others have no attention and no positions;
 /// one for the global layers and one for the layers with a window, if these two differ; else one that names the layers.
 std::vector<PositionEncoding> position_encodings(const DecoderConfig& config);
 

@@ -148,7 +148,7 @@ Count packed_heads(const Sizes& sizes, const MemoryOptions& options) {
 Count packed_bytes(const DecoderConfig& config, const Sizes& sizes, const MemoryOptions& options) {
   std::set<std::int64_t> windows;
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    if (!config.has_delta(layer)) windows.insert(config.window[static_cast<std::size_t>(layer)]);
+    if (config.attends(layer)) windows.insert(config.window[static_cast<std::size_t>(layer)]);
   }
   const bool each_layer = config.scale_by_layer || config.sink_logits;
   const Count kinds = each_layer ? Count::of(config.attention_layers(config.layers)) : Count(windows.size());
@@ -220,7 +220,7 @@ Count attention_bytes(const DecoderConfig& config, const Sizes& sizes, const Mem
 
 /// A layer of the gated delta rule: its input and result, and the heads of one block of positions.
 Count delta_bytes(const DecoderConfig& config, const Sizes& sizes) {
-  if (config.attention_layers(config.layers) == config.layers) return 0;
+  if (config.delta.layers.empty()) return 0;
   const DeltaLayers& of = config.delta;
   const Count keys = Count::of(of.keys()), values = Count::of(of.values()), heads = Count::of(of.value_heads);
   const Count key_dim = Count::of(of.key_dim), value_dim = Count::of(of.value_dim);
@@ -235,6 +235,16 @@ Count delta_bytes(const DecoderConfig& config, const Sizes& sizes) {
   // After it: queries, keys and values still; the result, its norm, the gate before and after SiLU, their product.
   const Count gating = rows * (keys * 2 + values * 6) * sizes.wide;
   const Count block = rows * sizes.width * 2 * sizes.wide + std::max(rule, gating);
+  return std::max(sizes.tokens * sizes.norm(sizes.width, config.norm), streams + block);
+}
+
+/// A layer of short convolutions: its input and result, twice while blocks are joined, and one block of positions.
+Count convolution_bytes(const DecoderConfig& config, const Sizes& sizes) {
+  if (config.convolution.layers.empty()) return 0;
+  const Count streams = sizes.tokens * sizes.width * sizes.element * 3;
+  // The input, its three projections, the products before and after the convolution, its sum and one term of it.
+  const Count rows = std::min(sizes.tokens, Count::of(block_positions));
+  const Count block = rows * sizes.width * (sizes.element * 7 + sizes.wide * 2);
   return std::max(sizes.tokens * sizes.norm(sizes.width, config.norm), streams + block);
 }
 
@@ -305,7 +315,9 @@ MemoryNeeded memory_needed(const DecoderConfig& config, const MemoryOptions& opt
   needed.process = process_bytes;
   add_weights(config, options, sizes.element, needed);
   needed.sequences = sequence_bytes(config, sizes, options).value();
-  needed.attention = std::max(attention_bytes(config, sizes, options), delta_bytes(config, sizes)).value();
+  needed.attention =
+      std::max({attention_bytes(config, sizes, options), delta_bytes(config, sizes), convolution_bytes(config, sizes)})
+          .value();
   needed.mlp = mlp_bytes(config, sizes, options).value();
   const bool whole = options.stop_at_layer.value_or(config.layers) == config.layers;
   if (options.likelihood && whole) needed.likelihood = likelihood_bytes(config, sizes, options).value();

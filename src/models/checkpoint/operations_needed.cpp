@@ -52,6 +52,10 @@ OperationsNeeded operations_needed(const DecoderConfig& config, std::int64_t pos
       needed.products += tokens * delta_of_token(config.delta);
       continue;
     }
+    if (config.has_convolution(layer)) {
+      needed.products += 2 * tokens * static_cast<double>(config.convolution.kernel * config.width);
+      continue;
+    }
     // A product of queries and keys; of weights with values, and with their squares.
     needed.attention += static_cast<double>(config.heads * (2 * config.head_dim + 4 * config.value_dim())) *
                         visible_pairs(positions, config.window[static_cast<std::size_t>(layer)]);

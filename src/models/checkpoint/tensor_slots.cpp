@@ -31,6 +31,7 @@ class SlotList {
   void norm(std::string_view module, std::string_view field) {
     complete(fmt::format("{}{}.weight", at_, module), field);
   }
+  /// A weight with its bias.
   void norm(std::string_view module, std::string_view field, std::string_view bias) {
     norm(module, field);
     complete(fmt::format("{}{}.bias", at_, module), bias);
@@ -48,6 +49,7 @@ class SlotList {
   void attention();
   void latent();
   void delta();
+  void convolution();
   void mlp();
   void experts();
   void filter();
@@ -220,6 +222,13 @@ void SlotList::delta() {
   tile(1);
 }
 
+void SlotList::convolution() {
+  linear(names_.convolution_projection, {"convolution_gate", "convolution_output_gate", "convolution_input"},
+         RowOrder::sequential);
+  norm(names_.convolution, "convolution", "convolution_bias");
+  linear(names_.convolution_output, {"convolution_output"}, RowOrder::sequential);
+}
+
 void SlotList::filter() {
   for (const bft::FilterSlot& slot : filter_slots(config_, layer_))
     complete(fmt::format("{}filter.{}", at_, slot.name), slot.name);
@@ -325,6 +334,7 @@ std::vector<TensorSlot> layer_slots(const DecoderConfig& config, const TensorNam
                 std::string(names.prefix) + fmt::format(fmt::runtime(names.layer), layer), layer);
   list.attention();
   list.delta();
+  list.convolution();
   list.mlp();
   list.filter();
   return list.take();

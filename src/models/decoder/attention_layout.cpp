@@ -5,7 +5,7 @@ namespace gainlens::models {
 hooks::AttentionLayout attention_layout(const DecoderConfig& config) {
   hooks::AttentionLayout layout;
   // A structured binding of all members: a new member of AttentionLayout does not compile until it gets its value here.
-  auto& [heads, kv_heads, head_dim, max_positions, window, gated, sink_logits, filtered, delta] = layout;
+  auto& [heads, kv_heads, head_dim, max_positions, window, gated, sink_logits, filtered, delta, convolution] = layout;
   heads = config.heads;
   kv_heads = config.kv_heads;
   head_dim = config.value_dim();
@@ -15,6 +15,7 @@ hooks::AttentionLayout attention_layout(const DecoderConfig& config) {
   sink_logits = config.sink_logits;
   filtered = config.filter.has_value();
   delta = config.delta.layers;
+  convolution = config.convolution.layers;
   return layout;
 }
 

@@ -10,6 +10,7 @@
 #include "models/decoder/attention_layout.h"
 #include "models/decoder/attention_ops.h"
 #include "models/decoder/cached_attention.h"
+#include "models/decoder/convolution_layer.h"
 #include "models/decoder/decoder_pass.h"
 #include "models/decoder/decoder_shapes.h"
 #include "models/decoder/decoder_sites.h"
@@ -392,7 +393,7 @@ void Decoder::check_pattern_memory(const hooks::ForwardRequest& request) const {
   if (needed <= request.options.pattern_memory_bytes) return;
   for (std::int64_t layer = 0; layer < last_layer(request.options); ++layer) {
     const hooks::Site site = hooks::block_site(layer, "attn.hook_pattern");
-    CHECK(config_.has_delta(layer) || !request.hooks->wants(site),
+    CHECK(!config_.attends(layer) || !request.hooks->wants(site),
           "hook {}: [{}, {}, {}, {}] weights need {}; the bound is {}. Shorten the chunk, or raise --pattern-memory "
           "(ForwardOptions::pattern_memory_bytes)",
           site.name, ids.size(0), config_.heads, ids.size(1), ids.size(1), format_bytes(needed),
@@ -461,7 +462,7 @@ at::Tensor Decoder::block(const Layer& weights, std::int64_t layer, at::Tensor h
 /// The result of attention, plus the residual if there is one.
 at::Tensor Decoder::attention(const Layer& weights, std::int64_t layer, const at::Tensor& input,
                               const at::Tensor& residual, Pass& pass) const {
-  if (config_.has_delta(layer)) return linear_attention(weights, layer, input, residual, pass);
+  if (!config_.attends(layer)) return without_attention(weights, layer, input, residual, pass);
   // Queries, keys and values live no longer than the call that reads them.
   at::Tensor z;  // [batch, position, head, value_dim]
   if (filters(pass)) {
@@ -476,17 +477,21 @@ at::Tensor Decoder::attention(const Layer& weights, std::int64_t layer, const at
                            residual, pass);
 }
 
-at::Tensor Decoder::linear_attention(const Layer& weights, std::int64_t layer, const at::Tensor& input,
-                                     const at::Tensor& residual, const Pass& pass) const {
-  const auto run = [&](const at::Tensor& rows, const at::Tensor& added, DeltaState* state) {
-    return delta_layer(config_, weights.projections, weights.rest, rows, added, state);
+/// What a layer has in place of softmax attention.
+at::Tensor Decoder::without_attention(const Layer& weights, std::int64_t layer, const at::Tensor& input,
+                                      const at::Tensor& residual, const Pass& pass) const {
+  const auto run = [&](const at::Tensor& rows, const at::Tensor& added, KeyValueCache::Layer* held) {
+    if (config_.has_convolution(layer))
+      return convolution_layer(weights.projections, weights.rest, rows, added,
+                               held == nullptr ? nullptr : &held->convolution_past);
+    return delta_layer(config_, weights.projections, weights.rest, rows, added,
+                       held == nullptr ? nullptr : &held->delta);
   };
   if (pass.segments.empty()) return run(input, residual, nullptr);
   std::vector<at::Tensor> outputs;
   for (const CachedSegment& segment : pass.segments) {
     const auto own = [&segment](const at::Tensor& t) { return t.narrow(1, segment.first_row, segment.rows); };
-    outputs.push_back(
-        run(own(input), residual.defined() ? own(residual) : residual, &segment.cache->layer(layer).delta));
+    outputs.push_back(run(own(input), residual.defined() ? own(residual) : residual, &segment.cache->layer(layer)));
   }
   return at::cat(outputs, 1);
 }

@@ -60,7 +60,7 @@ class LayerSource {
 ///   `hook_rot_k` are after both and exist only in a model with rotary position embedding.
 /// - With latent attention, `attn.hook_k` and `attn.hook_v` are what is expanded for every head. The rotated dimensions
 ///   of queries and keys come last, half by half.
-/// - A layer of the gated delta rule has no site `attn.*`: it has no attention weights.
+/// - A layer of the gated delta rule or of short convolutions has no site `attn.*`: it has no attention weights.
 /// - `attn.hook_z` is the result of attention before the gate. `attn.hook_gate` is the sigmoid of the score, which then
 ///   multiplies z.
 /// - `attn.hook_result` is what each head adds to the stream (after the gate, without bias, norm and a gain behind
@@ -189,8 +189,8 @@ class Decoder : public hooks::HookedModel {
   at::Tensor block(const Layer& weights, std::int64_t layer, at::Tensor hidden, Pass& pass) const;
   at::Tensor attention(const Layer& weights, std::int64_t layer, const at::Tensor& input, const at::Tensor& residual,
                        Pass& pass) const;
-  at::Tensor linear_attention(const Layer& weights, std::int64_t layer, const at::Tensor& input,
-                              const at::Tensor& residual, const Pass& pass) const;
+  at::Tensor without_attention(const Layer& weights, std::int64_t layer, const at::Tensor& input,
+                               const at::Tensor& residual, const Pass& pass) const;
   kernels::AttentionOptions attention_options(std::int64_t layer, const Pass& pass) const;
   hooks::Qkv projected(const Layer& weights, std::int64_t layer, const at::Tensor& input, const Pass& pass) const;
   hooks::Qkv expanded(const Layer& weights, std::int64_t layer, const at::Tensor& input, const Pass& pass) const;

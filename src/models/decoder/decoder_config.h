@@ -6,18 +6,22 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gainlens::models {
 
-enum class RopeScaling { none, linear, llama3, yarn, longrope, stretched_base };
+enum class RopeScaling { none, linear, llama3, yarn, longrope, stretched_base, proportional };
 
 /// Rotary position embedding of one kind of layer.
 struct RopeConfig {
   double base = 10000;
-  double rotated = 1;  ///< share of each head's dimensions that is rotated, the first ones ("partial rotary")
+  /// Share of each head's dimensions that is rotated, the first ones ("partial rotary"). Proportional: share of the
+  /// pairs (i, i + head_dim / 2) that is rotated, the first ones, by the frequencies that they have in a whole head.
+  double rotated = 1;
   RopeScaling scaling = RopeScaling::none;
-  double factor = 1;                        ///< linear, llama3, yarn; stretched_base: of the base, before its power
+  /// linear, llama3, yarn, proportional; stretched_base: of the base, before its power
+  double factor = 1;
   double low_frequency_factor = 1;          ///< llama3
   double high_frequency_factor = 4;         ///< llama3
   std::int64_t original_max_positions = 0;  ///< llama3, yarn, longrope
@@ -101,6 +105,14 @@ struct DeltaLayers {
   std::int64_t values() const { return value_heads * value_dim; }
 };
 
+/// Layers of gated short convolutions, in place of softmax attention. They have no attention weights.
+/// Source: decoder/convolution_layer.h; Lfm2ShortConv of Hugging Face transformers.
+struct ConvolutionLayers {
+  std::vector<bool> layers;  ///< [layer] whether it is one of them; empty: none is
+  std::int64_t kernel = 0;   ///< positions that the convolution reads
+  bool bias = false;         ///< of the convolution and of the projections
+};
+
 /// A gated feed-forward layer that clips: the gate to at most `limit`, up to +-`limit`. The result is (up + 1) gate
 /// sigmoid(alpha gate).
 struct ClippedGate {
@@ -158,6 +170,7 @@ struct DecoderConfig {
   Gate gate = Gate::none;
   LatentAttention latent;
   DeltaLayers delta;
+  ConvolutionLayers convolution;
 
   bool gated_mlp = true;  ///< down(act(gate) * up), else down(act(up))
   bool mlp_bias = false;
@@ -187,14 +200,24 @@ struct DecoderConfig {
   std::int64_t value_dim() const { return has_latent() ? latent.value_dim : head_dim; }
   /// Dimensions of a head of which RopeConfig::rotated is a share.
   std::int64_t rotary_dim() const { return has_latent() ? latent.rotated : head_dim; }
-  /// Whether the layer is one of linear attention. Else it has softmax attention.
+  /// Whether the layer is one of linear attention by the gated delta rule.
   bool has_delta(std::int64_t layer) const {
     return !delta.layers.empty() && delta.layers.at(static_cast<std::size_t>(layer));
+  }
+  /// Whether the layer is one of short convolutions.
+  bool has_convolution(std::int64_t layer) const {
+    return !convolution.layers.empty() && convolution.layers.at(static_cast<std::size_t>(layer));
+  }
+  /// Whether the layer has softmax attention.
+  bool attends(std::int64_t layer) const { return !has_delta(layer) && !has_convolution(layer); }
+  /// What the layers without softmax attention have in its place, in words.
+  std::string_view without_attention() const {
+    return convolution.layers.empty() ? "linear attention (the gated delta rule)" : "short convolutions";
   }
   /// Number of layers with softmax attention among the first `count`.
   std::int64_t attention_layers(std::int64_t count) const {
     std::int64_t found = 0;
-    for (std::int64_t layer = 0; layer < count; ++layer) found += has_delta(layer) ? 0 : 1;
+    for (std::int64_t layer = 0; layer < count; ++layer) found += attends(layer) ? 1 : 0;
     return found;
   }
   bft::Filter armed_filter() const { return filter ? bft::Filter{filter_arm, *filter} : bft::Filter(); }

@@ -32,8 +32,9 @@ void check_layer_shapes(const DecoderConfig& config, std::int64_t layer, LayerWe
 void check_outer_shapes(const DecoderConfig& config, DecoderWeights weights) {
   ASSERT(config.window.size() == static_cast<std::size_t>(config.layers), "decoder config: {} windows for {} layers",
          config.window.size(), config.layers);
-  ASSERT(config.delta.layers.empty() || config.delta.layers.size() == static_cast<std::size_t>(config.layers),
-         "decoder config: {} kinds of layers for {} layers", config.delta.layers.size(), config.layers);
+  for (const auto* kinds : {&config.delta.layers, &config.convolution.layers})
+    ASSERT(kinds->empty() || kinds->size() == static_cast<std::size_t>(config.layers),
+           "decoder config: {} kinds of layers for {} layers", kinds->size(), config.layers);
   ASSERT(config.kv_heads > 0 && config.heads % config.kv_heads == 0, "decoder config: {} heads over {} kv heads",
          config.heads, config.kv_heads);
   ASSERT(weights.embedding.defined() && weights.embedding.is_floating_point(),

@@ -64,7 +64,7 @@ std::vector<hooks::SiteShape> decoder_sites(const DecoderConfig& config) {
     };
     add("hook_resid_pre", stream);
     if (config.pre_norm) add("ln1.hook_normalized", stream);
-    if (!config.has_delta(layer)) add_attention_sites(config, layer, sites);
+    if (config.attends(layer)) add_attention_sites(config, layer, sites);
     if (config.post_norm) add("ln1_post.hook_normalized", stream);
     if (config.armed_filter().gains_in_stream()) add_gain_sites(config, layer, sites);
     add("hook_attn_out", stream);

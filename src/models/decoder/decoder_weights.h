@@ -43,16 +43,21 @@ struct LayerWeights {
   at::Tensor delta_decay_bias;         ///< [value_heads] ("dt_bias")
   at::Tensor delta_norm;               ///< [value_dim]
   at::Tensor delta_output;             ///< [width, value_heads value_dim]
-  at::Tensor attention_post_norm;      ///< [width]
-  at::Tensor mlp_norm, mlp_norm_bias;  ///< [width]
-  at::Tensor mlp_gate, mlp_gate_bias;  ///< [mlp_width, width]
-  at::Tensor mlp_up, mlp_up_bias;      ///< [mlp_width, width]
-  at::Tensor mlp_down, mlp_down_bias;  ///< [width, mlp_width]
-  at::Tensor router, router_bias;      ///< [experts, width]
-  at::Tensor router_correction;        ///< [experts], float32 or float64
-  at::Tensor expert_gate, expert_gate_bias;      ///< [experts, expert width, width]
-  at::Tensor expert_up, expert_up_bias;          ///< [experts, expert width, width]
-  at::Tensor expert_down, expert_down_bias;      ///< [experts, width, expert width]
+  at::Tensor convolution_gate, convolution_gate_bias;  ///< [width, width] of a layer of short convolutions
+  at::Tensor convolution_output_gate, convolution_output_gate_bias;  ///< [width, width]
+  at::Tensor convolution_input, convolution_input_bias;              ///< [width, width]
+  at::Tensor convolution, convolution_bias;                          ///< [width, 1, kernel]
+  at::Tensor convolution_output, convolution_output_bias;            ///< [width, width]
+  at::Tensor attention_post_norm;                                    ///< [width]
+  at::Tensor mlp_norm, mlp_norm_bias;                                ///< [width]
+  at::Tensor mlp_gate, mlp_gate_bias;                                ///< [mlp_width, width]
+  at::Tensor mlp_up, mlp_up_bias;                                    ///< [mlp_width, width]
+  at::Tensor mlp_down, mlp_down_bias;                                ///< [width, mlp_width]
+  at::Tensor router, router_bias;                                    ///< [experts, width]
+  at::Tensor router_correction;                                      ///< [experts], float32 or float64
+  at::Tensor expert_gate, expert_gate_bias;                          ///< [experts, expert width, width]
+  at::Tensor expert_up, expert_up_bias;                              ///< [experts, expert width, width]
+  at::Tensor expert_down, expert_down_bias;                          ///< [experts, width, expert width]
   at::Tensor shared_gate, shared_gate_bias;      ///< [shared width, width] of the expert that every token passes
   at::Tensor shared_up, shared_up_bias;          ///< [shared width, width]
   at::Tensor shared_down, shared_down_bias;      ///< [width, shared width]

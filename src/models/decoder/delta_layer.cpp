@@ -1,5 +1,6 @@
 #include "models/decoder/delta_layer.h"
 
+#include "kernels/delta/causal_convolution.h"
 #include "kernels/delta/chunk_positions.h"
 #include "kernels/delta/gated_delta_rule.h"
 #include "models/decoder/block_positions.h"

@@ -17,8 +17,8 @@ void check_decoder(const DecoderConfig& config, const std::string& where) {
   CHECK(!config.parallel_residual,
         "{}: attention and MLP read the same stream; the filter needs the MLP to read the result of attention", where);
   CHECK(config.attention_layers(config.layers) == config.layers,
-        "{}: layers of the gated delta rule have no attention weights, and the filter needs them in every layer",
-        where);
+        "{}: layers of {} have no attention weights, and the filter needs them in every layer", where,
+        config.without_attention());
   CHECK(!config.sink_logits, "{}: attention has sink logits; the filter needs weights that sum to 1", where);
   CHECK(!config.has_latent(), "{}: the model has latent attention, which the filter does not know", where);
   CHECK(config.experts.count == 0, "{}: the MLP is a mixture of experts; its Jacobian is not known to the filter",

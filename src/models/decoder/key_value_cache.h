@@ -17,12 +17,14 @@ namespace gainlens::models {
 ///   are the expanded ones of every head. A layer with a window keeps no position that no later query sees.
 /// - A filter: what the precision of each token adds to the scores of its key.
 /// - The gated delta rule: its state, and the last positions before its short convolution.
+/// - Short convolutions: the last positions.
 class KeyValueCache {
  public:
   struct Layer {
     GrowingRows keys, values;  ///< [kv_head, position, head_dim]
     GrowingRows key_bias;      ///< [position, 1] of a filter that has one
     DeltaState delta;
+    at::Tensor convolution_past;  ///< convolution_layer()
   };
 
   explicit KeyValueCache(const DecoderConfig& config) : layers_(static_cast<std::size_t>(config.layers)) {}

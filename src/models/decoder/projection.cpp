@@ -153,6 +153,10 @@ LayerProjections::LayerProjections(LayerWeights& weights, WeightUse use) {
   delta_beta = take(weights.delta_beta, {});
   delta_decay = take(weights.delta_decay, {});
   delta_output = take(weights.delta_output, {});
+  convolution_gate = take(weights.convolution_gate, weights.convolution_gate_bias);
+  convolution_output_gate = take(weights.convolution_output_gate, weights.convolution_output_gate_bias);
+  convolution_input = take(weights.convolution_input, weights.convolution_input_bias);
+  convolution_output = take(weights.convolution_output, weights.convolution_output_bias);
   mlp_gate = take(weights.mlp_gate, weights.mlp_gate_bias, adapter_of("mlp_gate"));
   mlp_up = take(weights.mlp_up, weights.mlp_up_bias, adapter_of("mlp_up"));
   mlp_down = take(weights.mlp_down, weights.mlp_down_bias, adapter_of("mlp_down"));

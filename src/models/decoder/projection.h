@@ -78,6 +78,7 @@ struct LayerProjections {
   at::Tensor router_correction;                                 ///< [expert]; may be undefined
   std::vector<Projection> expert_gate, expert_up, expert_down;  ///< [expert]
   Projection delta_query, delta_key, delta_value, delta_gate, delta_beta, delta_decay, delta_output;
+  Projection convolution_gate, convolution_output_gate, convolution_input, convolution_output;
   Projection shared_gate, shared_up, shared_down, shared_score;
 
   LayerProjections() = default;

@@ -58,6 +58,11 @@ const std::vector<double>& longrope_factors(const RopeConfig& config, std::int64
   return positions > config.original_max_positions ? config.long_factors : config.short_factors;
 }
 
+/// proportional: the number of pairs that are rotated.
+std::int64_t proportional_pairs(const RopeConfig& config, std::int64_t head_dim) {
+  return static_cast<std::int64_t>(std::floor(config.rotated * static_cast<double>(head_dim) / 2));
+}
+
 void check(const RopeConfig& config, std::int64_t head_dim) {
   CHECK(std::isfinite(config.base) && config.base > 1, "rope: base {}; it must be above 1", config.base);
   if (config.scaling == RopeScaling::none) return;
@@ -74,7 +79,7 @@ void check(const RopeConfig& config, std::int64_t head_dim) {
   }
   CHECK(std::isfinite(config.factor) && config.factor > 0, "rope: scaling factor {}; it must be positive",
         config.factor);
-  if (config.scaling == RopeScaling::linear) return;
+  if (config.scaling == RopeScaling::linear || config.scaling == RopeScaling::proportional) return;
   if (config.scaling == RopeScaling::stretched_base) {
     CHECK(head_dim > 2, "rope: {} dimensions are rotated; a stretched base needs more than 2", head_dim);
     return;
@@ -95,7 +100,10 @@ void check(const RopeConfig& config, std::int64_t head_dim) {
 }  // namespace
 
 std::int64_t rotated_dimensions(const RopeConfig& config, std::int64_t head_dim) {
-  const auto rotated = static_cast<std::int64_t>(static_cast<double>(head_dim) * config.rotated);
+  // A proportional embedding turns the pairs behind the share by no angle.
+  const auto rotated = config.scaling == RopeScaling::proportional
+                           ? head_dim
+                           : static_cast<std::int64_t>(static_cast<double>(head_dim) * config.rotated);
   CHECK(rotated > 0 && rotated <= head_dim && rotated % 2 == 0,
         "rope: {} of {} dimensions of a head are rotated; it must be an even number, at least 2", rotated, head_dim);
   return rotated;
@@ -119,6 +127,9 @@ RopeFrequencies rope_frequencies(const RopeConfig& config, std::int64_t full_hea
         // base factor^(d / (d - 2)), to the power of -2 pair / d
         result.inverse.push_back(
             plain * std::pow(config.factor, -static_cast<double>(2 * pair) / static_cast<double>(head_dim - 2)));
+        break;
+      case RopeScaling::proportional:
+        result.inverse.push_back(pair < proportional_pairs(config, head_dim) ? plain / config.factor : 0);
         break;
       case RopeScaling::llama3:
         result.inverse.push_back(llama3_frequency(config, plain));

@@ -51,6 +51,17 @@ void add_delta(const DecoderConfig& config, bool wanted, FieldList& list) {
   list.add("delta_output", Kind::projection, {config.width, of.values()}, wanted);
 }
 
+void add_convolution(const DecoderConfig& config, bool wanted, FieldList& list) {
+  const ConvolutionLayers& of = config.convolution;
+  const Shape square{config.width, config.width};
+  list.linear("convolution_gate", "convolution_gate_bias", square, wanted, of.bias);
+  list.linear("convolution_output_gate", "convolution_output_gate_bias", square, wanted, of.bias);
+  list.linear("convolution_input", "convolution_input_bias", square, wanted, of.bias);
+  list.add("convolution", Kind::convolution, {config.width, 1, of.kernel}, wanted);
+  list.add("convolution_bias", Kind::bias, {config.width}, wanted && of.bias);
+  list.linear("convolution_output", "convolution_output_bias", square, wanted, of.bias);
+}
+
 void add_latent(const DecoderConfig& config, bool wanted, FieldList& list) {
   const LatentAttention& of = config.latent;
   const bool query = wanted && of.query_rank > 0;
@@ -147,8 +158,9 @@ std::vector<bft::FilterSlot> token_precision_slots(const DecoderConfig& config) 
 
 std::vector<WeightField> layer_fields(const DecoderConfig& config, std::int64_t layer) {
   FieldList list;
-  add_attention(config, !config.has_delta(layer), list);
+  add_attention(config, config.attends(layer), list);
   add_delta(config, config.has_delta(layer), list);
+  add_convolution(config, config.has_convolution(layer), list);
   add_mlp(config, config.has_experts(layer), list);
   add_slots(filter_slots(config, layer), list);
   return list.take();

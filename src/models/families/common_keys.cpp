@@ -71,8 +71,11 @@ void parse_rotation(ConfigReader& reader, const CommonKeys& keys, DecoderConfig&
   config.rope = std::move(ropes.rope);
   config.window_rope = std::move(ropes.window);
   // As in the reference: the product is truncated to a whole number.
-  const auto rotated = static_cast<std::int64_t>(static_cast<double>(config.head_dim) * config.rope.rotated);
-  CHECK(config.rope.rotated != 1 || config.head_dim % 2 == 0,
+  const bool proportional = config.rope.scaling == RopeScaling::proportional;  // of whole pairs
+  const auto rotated = proportional
+                           ? config.head_dim
+                           : static_cast<std::int64_t>(static_cast<double>(config.head_dim) * config.rope.rotated);
+  CHECK((config.rope.rotated != 1 && !proportional) || config.head_dim % 2 == 0,
         "{}: head_dim is {}; the rotary embedding needs an even one", reader.where(), config.head_dim);
   CHECK(rotated >= 2 && rotated % 2 == 0,
         "{}: {} of a head's {} dimensions are rotated; it must be an even number, at least 2", reader.where(), rotated,

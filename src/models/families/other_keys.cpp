@@ -44,9 +44,10 @@ Json common_window(const DecoderConfig& config) {
 Json layer_types(const DecoderConfig& config) {
   Json types = Json::array();
   for (std::size_t layer = 0; layer < config.window.size(); ++layer) {
-    types.push_back(config.has_delta(static_cast<std::int64_t>(layer)) ? "linear_attention"
-                    : config.window[layer] > 0                         ? "sliding_attention"
-                                                                       : "full_attention");
+    types.push_back(config.has_delta(static_cast<std::int64_t>(layer))         ? "linear_attention"
+                    : config.has_convolution(static_cast<std::int64_t>(layer)) ? "conv"
+                    : config.window[layer] > 0                                 ? "sliding_attention"
+                                                                               : "full_attention");
   }
   return types;
 }

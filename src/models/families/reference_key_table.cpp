@@ -188,6 +188,20 @@ hidden_size=4096 initializer_range=0.02 intermediate_size=11008 keys_to_ignore_a
 max_position_embeddings=2048 num_attention_heads=32 num_hidden_layers=32 num_key_value_heads pad_token_id=0
 pretraining_tp=1 rms_norm_eps=1e-05 rope_theta=10000.0 tie_word_embeddings=false use_cache=true vocab_size=290943
 )"},
+      {"lfm2", R"(
+block_auto_adjust_ff_dim=true block_ff_dim block_ffn_dim_multiplier=1.0 block_multiple_of=256 bos_token_id=1
+conv_L_cache=3 conv_bias=false eos_token_id=2 full_attn_idxs hidden_size=2560 initializer_range=0.02
+intermediate_size=12288 keys_to_ignore_at_inference max_position_embeddings=128000 norm_eps=1e-05
+num_attention_heads=32 num_hidden_layers=32 num_key_value_heads=8 pad_token_id=0 rope_theta=1000000.0 theta
+tie_embedding use_cache=true vocab_size=65536
+)"},
+      {"lfm3", R"(
+attention_bias=false attention_dropout=0.0 base_config_key bos_token_id=124894 conv_L_cache=7 conv_bias=false
+eos_token_id=124900 head_dim=128 hidden_size=2048 initializer_range=0.02 intermediate_size=7680
+keys_to_ignore_at_inference max_position_embeddings=128000 model_type norm_eps=1e-05 num_attention_heads=16
+num_hidden_layers=24 num_key_value_heads=4 output_attentions pad_token_id=124893 sliding_window=256
+use_attention_gate=true use_cache=true use_sandwich_norm=true vocab_size=128000
+)"},
       {"llama", R"(
 attention_bias=false attention_dropout=0.0 bos_token_id=1 eos_token_id=2 hidden_act="silu" hidden_size=4096
 initializer_range=0.02 intermediate_size=11008 keys_to_ignore_at_inference max_position_embeddings=2048 mlp_bias=false

@@ -40,15 +40,19 @@ std::string rope_type(ConfigReader& object) {
 
 RopeScaling scaling_named(const ConfigReader& object, const std::string& type, const Beside& beside) {
   if (type == "dynamic" && beside.alpha_stretches) return RopeScaling::stretched_base;
-  static const std::map<std::string, RopeScaling, std::less<>> known = {
-      {"default", RopeScaling::none}, {"linear", RopeScaling::linear},     {"llama3", RopeScaling::llama3},
-      {"yarn", RopeScaling::yarn},    {"longrope", RopeScaling::longrope}, {"su", RopeScaling::longrope}};
+  static const std::map<std::string, RopeScaling, std::less<>> known = {{"default", RopeScaling::none},
+                                                                        {"linear", RopeScaling::linear},
+                                                                        {"llama3", RopeScaling::llama3},
+                                                                        {"yarn", RopeScaling::yarn},
+                                                                        {"longrope", RopeScaling::longrope},
+                                                                        {"su", RopeScaling::longrope},
+                                                                        {"proportional", RopeScaling::proportional}};
   if (const auto found = known.find(type); found != known.end()) return found->second;
   std::vector<std::string> names;
   names.reserve(known.size());
   for (const auto& [name, scaling] : known) names.push_back(name);
-  throw_invalid("{}: {} is '{}', which is not supported; default, linear, llama3, yarn or longrope{}", object.where(),
-                object.quoted("rope_type"), printable(type), did_you_mean(type.substr(0, 100), names));
+  throw_invalid("{}: {} is '{}', which is not supported; default, linear, llama3, yarn, longrope or proportional{}",
+                object.where(), object.quoted("rope_type"), printable(type), did_you_mean(type.substr(0, 100), names));
 }
 
 /// A number that may be absent or null.
@@ -162,6 +166,9 @@ RopeObject parse_object(std::string name, ConfigReader object, const Beside& bes
       break;
     case RopeScaling::linear:
       result.rope.factor = object.number("factor", 1, max_factor);
+      break;
+    case RopeScaling::proportional:
+      result.rope.factor = optional_number(object, "factor", 1, max_factor).value_or(1);
       break;
     case RopeScaling::stretched_base:
       parse_stretched_base(object, result.rope);

@@ -32,7 +32,8 @@ struct Ropes {
 };
 
 /// Reads `rope_theta` with `rope_scaling`, and `rope_parameters`, which is flat or has one object for each layer type.
-/// Values that are given twice must agree. Scalings: default, linear, llama3, yarn, longrope (also called su).
+/// Values that are given twice must agree. Scalings: default, linear, llama3, yarn, longrope (also called su),
+/// proportional.
 ///
 /// Defaults are those of Hugging Face transformers, with s the factor or max_positions / original, and m(s, a) = 0.1 a
 /// ln(s) + 1:

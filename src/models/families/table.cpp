@@ -29,6 +29,8 @@ Family granite();
 Family granite_swa();
 Family granitemoe_swa();
 Family hunyuan_v1_dense();
+Family lfm2();
+Family lfm3();
 Family llama();
 Family mistral();
 Family mixtral();
@@ -76,6 +78,8 @@ std::span<const Family> families() {
       granite_swa(),
       granitemoe_swa(),
       hunyuan_v1_dense(),
+      lfm2(),
+      lfm3(),
       llama(),
       mistral(),
       mixtral(),
@@ -110,12 +114,13 @@ namespace {
 
 constexpr std::string_view heads_by_layer =
     "its layers have different numbers of heads or KV heads, and one number is computed";
-constexpr std::string_view convolutions = "its layers of short convolutions are not computed";
 
 /// Families that are not in the table because they need what no decoder computes.
 constexpr std::pair<std::string_view, std::string_view> left_out[] = {
-    {"lfm2", convolutions},      {"lfm2_moe", convolutions},  {"lfm3", convolutions}, {"mimo_v2_flash", heads_by_layer},
-    {"step3p5", heads_by_layer}, {"step3p7", heads_by_layer},
+    {"lfm2_moe", "its experts beside short convolutions are not read"},
+    {"mimo_v2_flash", heads_by_layer},
+    {"step3p5", heads_by_layer},
+    {"step3p7", heads_by_layer},
 };
 
 }  // namespace

@@ -62,6 +62,10 @@ struct TensorNames {
   /// of the first key head come first.
   bool delta_heads_tiled = false;
 
+  /// Of layers of short convolutions. `convolution_projection` is one tensor for the gate, the output gate and the
+  /// input.
+  std::string_view convolution_projection, convolution, convolution_output;
+
   std::string_view mlp_norm = "post_attention_layernorm";
   std::string_view mlp_gate_up;  ///< one tensor for both, in this order
   std::string_view mlp_gate = "mlp.gate_proj";
