@@ -21,7 +21,7 @@ at::ScalarType wide_type(const at::Tensor& x) {
 }
 
 /// left right + sum; `sum` may be undefined, and is added to in place.
-at::Tensor product(const at::Tensor& left, const at::Tensor& right, at::Tensor sum = {}) {
+at::Tensor product(const at::Tensor& left, const at::Tensor& right, const at::Tensor& sum = {}) {
   if (left.is_cpu() && left.scalar_type() == at::kFloat)
     return matrix_product(left, right, {.residual = sum, .output = sum});
   return sum.defined() ? sum.addmm_(left, right) : at::mm(left, right);
