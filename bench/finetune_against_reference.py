@@ -10,8 +10,8 @@ count. The reference pads a batch at its right end under an attention mask. Its 
   labels      labels of -100 outside the answers: all logits exist
   answers     the output head over the answer tokens alone
   checkpoint  the same with gradient checkpointing
-Rounds take turns. On a busy machine the seconds of the processors (CPU s) say more than those of the clock. Peaks are the
-largest resident memory of the processes, loading included."""
+Rounds take turns. On a busy machine the seconds of the processors (CPU s) say more than those of the clock. Peaks are
+the largest resident memory of the processes, loading included."""
 
 import argparse
 import json
