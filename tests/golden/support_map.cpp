@@ -29,7 +29,7 @@ namespace {
 using Words = std::vector<std::string>;
 
 constexpr std::string_view with_depth = "sweep --depth-precision";
-constexpr std::string_view commands[] = {"inspect", "sweep", "capture", "look", "intervene", with_depth};
+constexpr std::string_view commands[] = {"inspect", "sweep", "capture", "look", "generate", "intervene", with_depth};
 constexpr double of_stored_float = 1.2e-7;  // look keeps the numbers of a head in float32
 constexpr std::array dtypes = {at::kFloat, at::kDouble, at::kBFloat16};
 
@@ -94,6 +94,7 @@ class Trial {
   void sweep_and_depth();
   void capture();
   void look();
+  void generate();
   void intervene();
 
   std::optional<at::Tensor> gains;   ///< of --depth-precision
@@ -159,6 +160,8 @@ class Trial {
     return relative_error(found.index_select(2, positions.index_select(0, kept)), expected, 1e-3, over());
   }
   void measure_depth(const std::filesystem::path& out);
+  /// The logits [position, id] of capture; empty if it was not done.
+  std::optional<at::Tensor> captured(const at::Tensor& tokens);
 
   const Subject& subject_;
   at::ScalarType dtype_;
@@ -209,16 +212,21 @@ void Trial::measure_depth(const std::filesystem::path& out) {
   judge(with_depth, error, rounded() ? 0.1 : 1e-3);
 }
 
-void Trial::capture() {
-  const std::string file = folder_.path() / "logits.safetensors";
-  if (!done("capture",
-            {"capture", path_, "--tokens", ids(subject_.golden.tokens), "--hooks", "hook_logits", "--out", file}))
-    return;
+std::optional<at::Tensor> Trial::captured(const at::Tensor& tokens) {
+  const std::string file = folder_.path() / fmt::format("logits-{}.safetensors", tokens.size(0));
+  if (!done("capture", {"capture", path_, "--tokens", ids(tokens), "--hooks", "hook_logits", "--out", file}))
+    return std::nullopt;
   const auto stored = formats::TensorFile::open(file);
   const formats::TensorEntry& entry = stored.at("hook_logits");
   at::Tensor logits = at::empty(entry.shape, dtype_);
   std::copy(entry.bytes.begin(), entry.bytes.end(), static_cast<std::byte*>(logits.mutable_data_ptr()));
-  const at::Tensor found = logits.squeeze(0).to(at::kDouble).index_select(0, subject_.golden.logit_positions);
+  return logits.squeeze(0).to(at::kDouble);
+}
+
+void Trial::capture() {
+  const auto logits = captured(subject_.golden.tokens);
+  if (!logits) return;
+  const at::Tensor found = logits->index_select(0, subject_.golden.logit_positions);
   judge("capture", relative_error(found, subject_.golden.expected.at("logits"), 1, over()), allowed("logits"));
 }
 
@@ -249,6 +257,29 @@ void Trial::look() {
       "look",
       std::max(error / of_logits, n_eff_error(found, length) / std::max(allowed("statistics.n_eff"), of_stored_float)),
       1);
+}
+
+/// The first new token is compared with the reference. Those after it, which come from the cache, are compared with a
+/// pass over the whole text.
+void Trial::generate() {
+  constexpr std::int64_t count = 3;
+  const std::int64_t stored = subject_.golden.logit_positions.size(0) / 2;
+  const std::int64_t length = subject_.golden.logit_positions[stored].item<std::int64_t>() + 1;
+  const at::Tensor prompt = subject_.golden.tokens.slice(0, 0, length).contiguous();
+  const auto ran = done("generate", {"generate", path_, "--tokens", ids(prompt), "--max-new", std::to_string(count),
+                                     "--ignore-eos", "--json"});
+  if (!ran) return;
+  const Json json = Json::parse(ran->out);
+  const std::vector<std::int64_t> added = json.at("tokens");
+  const std::vector<double> found = json.at("logprobs");
+  const auto whole = captured(at::cat({prompt, at::tensor(added)}));
+  if (!whole || std::ssize(added) != count) return complain("generate", "another number of tokens");
+  at::Tensor rows = whole->slice(0, length - 1, length - 1 + count).clone();
+  rows[0].copy_(subject_.golden.expected.at("logits")[stored]);
+  const at::Tensor expected = rows.log_softmax(-1).gather(1, at::tensor(added).unsqueeze(1)).squeeze(1);
+  // A logit and the log-sum-exp may both be off.
+  const double error = (at::tensor(found, at::kDouble) - expected).abs().max().item<double>() / 2;
+  judge("generate", error / rows.abs().max().item<double>(), allowed("logits"));
 }
 
 void Trial::intervene() {
@@ -320,6 +351,7 @@ SupportMap measure_support() {
       trial.inspect();
       trial.capture();
       trial.look();
+      trial.generate();
       trial.intervene();
       trial.sweep_and_depth();
       if (dtype == at::kDouble) wide = trial.gains;
@@ -332,7 +364,8 @@ std::string support_section(const SupportMap& map) {
   std::string text = fmt::format("{}\n", support_heading);
   text += R"(
 A test lets each command compute a small checkpoint of each family, and compares what it gives with the reference:
-logits, n_eff of every query, the loss without one head. This table is what it saw. For each command it has three signs,
+logits, n_eff of every query, the loss without one head. Of `generate` the first token is compared with the reference,
+and two after it with a pass over the whole text. This table is what it saw. For each command it has three signs,
 in float32, float64 and bfloat16, for safetensors; behind the stroke the same for GGUF.
 
 - `=` exact: the reference's numbers, within the tolerances above; gains of `--depth-precision`, which the reference does
@@ -344,7 +377,7 @@ in float32, float64 and bfloat16, for safetensors; behind the stroke the same fo
 
 )";
   text += fmt::format("| family | `{}` |\n|{}\n", fmt::join(commands, "` | `"),
-                      " --- | --- | --- | --- | --- | --- | --- |");
+                      " --- | --- | --- | --- | --- | --- | --- | --- |");
   for (const models::Family& family : models::families()) {
     text += fmt::format("| {} |", family.title);
     for (const std::string_view command : commands) {
