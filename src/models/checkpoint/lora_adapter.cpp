@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -37,6 +38,13 @@ bool is_unset(const Json& value) {
   return value.is_null() || value == Json(false) || ((value.is_array() || value.is_object()) && value.empty());
 }
 
+/// Whether a key of rank_pattern or alpha_pattern is a name, and no other regular expression.
+bool is_module_name(std::string_view key) {
+  if (key.starts_with('^')) key.remove_prefix(1);
+  return !key.empty() && std::all_of(key.begin(), key.end(),
+                                     [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '.'; });
+}
+
 /// Whether a module is the one that a key of rank_pattern or alpha_pattern means: the end of its name, or after '^' the
 /// whole name.
 bool is_meant(std::string_view key, std::string_view module) {
@@ -52,10 +60,8 @@ class ModuleNumbers {
     if (!object) return;
     for (const auto& [key, value] : object->json().items()) {
       const std::string shown = printable(key, 100);
-      const bool plain = !key.empty() && std::all_of(key.begin(), key.end(), [&](const char& c) {
-        return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || (c == '^' && &c == &key[0]);
-      });
-      CHECK(plain, "{}: '{}' has the key '{}'; of patterns, only names of modules are read", where_, name, shown);
+      CHECK(is_module_name(key), "{}: '{}' has the key '{}'; of patterns, only names of modules are read", where_, name,
+            shown);
       CHECK(value.is_number() && std::isfinite(value.get<double>()), "{}: '{}' of '{}' is {}; must be a number", where_,
             name, shown, printable(value.dump(), 60));
       numbers_[key] = value.get<double>();

@@ -1,7 +1,6 @@
 #include "models/decoder/projection.h"
 
 #include "core/check.h"
-
 #include "kernels/gradient/trained_linear.h"
 #include "kernels/gradient_tracking.h"
 #include "models/decoder/activation.h"
