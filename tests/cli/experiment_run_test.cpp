@@ -83,8 +83,10 @@ TEST_F(ExperimentRunCommands, InspectSaysWhatItHolds) {
 
 TEST_F(ExperimentRunCommands, OtherCommandsSayWhichOnesReadIt) {
   const std::string reason = "is the run of an experiment; gainlens compare, report and inspect read it";
-  for (const char* command : {"report", "check", "sinks", "sink-vs-k", "audit"})
-    expect_refused({command, run_}, reason);
+  for (const char* command : {"check", "sinks", "sink-vs-k", "audit"}) expect_refused({command, run_}, reason);
+  expect_refused({"report", run_}, "is the run of an experiment that has no report; gainlens compare");
+  expect_refused({"report", run_, "--paper", "none"}, "--paper: is for other runs");
+  expect_refused({"report", run_, run_.string() + "x"}, "give it alone");
 }
 
 }  // namespace
