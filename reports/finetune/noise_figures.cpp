@@ -113,7 +113,7 @@ Maybe<Figure> noise_gains_figure(const NoiseLevels& levels) {
   std::vector<Panel> panels;
   for (std::size_t score = 0; score < rows.front()->comparison->scores.size(); ++score) {
     Panel panel{fmt::format("{}: change against {}", title_of(rows.front()->comparison->scores[score].score.name),
-                            to_plot(levels.arms.front())),
+                            plain(levels.arms.front())),
                 {}};
     for (std::size_t arm = 1; arm < levels.arms.size(); ++arm) {
       Curve curve{arm, {}};
