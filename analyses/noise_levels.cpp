@@ -77,6 +77,27 @@ Maybe<ExperimentPair> two_arms(const Source& source, const std::filesystem::path
   return ExperimentPair{{path, pair, 0, pair->arms[0]}, {path, pair, 1, pair->arms[1]}};
 }
 
+/// The paired t over the pairs of seed and level. The gains of single levels are known.
+std::vector<Measured> naive_p_of(const NoiseLevels& levels, const NoiseGain& gain) {
+  std::vector<Measured> found;
+  for (std::size_t score = 0; score < gain.comparison->scores.size(); ++score) {
+    SeedMeans pairs;
+    for (const std::size_t level : levels_of(levels, gain.range)) {
+      const auto single = std::ranges::find_if(levels.gains, [&](const NoiseGain& one) {
+        return one.arm == gain.arm && one.range.only == level && one.comparison;
+      });
+      if (single == levels.gains.end()) continue;
+      for (const double difference : single->comparison->scores[score].seed_differences) {
+        pairs.baseline.push_back(0);
+        pairs.candidate.push_back(difference);
+        pairs.differences.push_back(difference);
+      }
+    }
+    found.push_back(compare_seeds(pairs).naive_p);
+  }
+  return found;
+}
+
 NoiseCell cell_of(const Source& source, std::size_t arm, std::size_t level) {
   NoiseCell cell{arm, level, {}, {}};
   const std::optional<std::size_t> place = source.places[arm][level];
@@ -178,6 +199,7 @@ NoiseLevels noise_levels(const std::filesystem::path& path, const std::shared_pt
       levels.gains.push_back({arm, range,
                               pair ? Maybe<ExperimentComparison>(compare_arms(*pair, options))
                                    : Maybe<ExperimentComparison>::none(pair.reason())});
+      if (pair) levels.gains.back().naive_p = naive_p_of(levels, levels.gains.back());
     }
   }
   std::vector<ExperimentComparison> compared;
@@ -206,6 +228,9 @@ OrderedJson to_json(const NoiseLevels& levels) {
     for (const std::size_t level : levels_of(levels, gain.range)) own["levels"].push_back(levels.levels[level]);
     if (gain.comparison) {
       own["comparison"] = to_json(*gain.comparison);
+      for (std::size_t score = 0; score < gain.naive_p.size(); ++score)
+        put(own["comparison"]["scores"][gain.comparison->scores[score].score.name],
+            "paired_t_over_seeds_and_levels_naive_p", gain.naive_p[score]);
       for (const GainDecision& decision : levels.decided) {
         if (gain.range.without || decision.comparison != row) continue;
         own["comparison"]["scores"][gain.comparison->scores[decision.metric].score.name]["decision"] =

@@ -41,6 +41,9 @@ struct NoiseGain {
   /// Of the means over the levels of the range, question by question and seed by seed: seeds and questions are the
   /// samples, however many levels there are. Missing if no seed has finished both arms at all of them.
   Maybe<ExperimentComparison> comparison;
+  /// [score] the paper's p: the paired t over all pairs of seed and level, as if a seed were as many samples as it has
+  /// levels. Of one level the paired t over seeds.
+  std::vector<Measured> naive_p = {};
 };
 
 struct NoiseLevels {

@@ -136,8 +136,9 @@ PaperTable gains_table(const NoiseLevels& levels) {
       fmt::format("Change against {} and how sure it is. The interval and p count other seeds and other {}s: this p "
                   "decides, at 5%. Of several levels, each {}'s score is first averaged over the levels, seed by seed, "
                   "so that a seed counts once and not once a level. Holm's p is corrected for all rows that have one. "
-                  "The naive p is the paired t over seeds, the paper's test. Rows that leave a level out are no "
-                  "answers of their own. \"not shown\" does not say that there is no difference.",
+                  "The naive p is the paper's: the paired t over all pairs of seed and level. Rows that leave a level "
+                  "out are no answers of their own, and their p is not corrected. \"not shown\" does not say that "
+                  "there is no difference.",
                   levels.arms.front(), levels.unit, levels.unit),
       {{"levels", true},
        {"score", true},
@@ -167,8 +168,8 @@ PaperTable gains_table(const NoiseLevels& levels) {
                                                        counted(gain.comparison->baseline_seeds.size(), "seed"))
                                          : "",
                               score_title(own.score.name), signed_number(own.seeds.difference), ends_of(own),
-                              decision != nullptr ? p_of(decision->p) : "–",
-                              decision != nullptr ? p_of(decision->holm) : "–", p_of(own.seeds.naive_p),
+                              p_of(analyses::stated_p(own.difference)),
+                              decision != nullptr ? p_of(decision->holm) : "–", p_of(gain.naive_p[score]),
                               decision != nullptr ? decision->in_words() : ""});
       }
     }
@@ -237,9 +238,9 @@ std::vector<CsvTable> gains_csv(const FinetunedRun& run) {
                             cell(gain.comparison->units),
                             own.seeds.difference};
       append(row, analyses::shown_ends(own.difference));
-      row.push_back(decision != nullptr ? cell(decision->p) : empty_cell());
+      row.push_back(cell(analyses::stated_p(own.difference)));
       row.push_back(decision != nullptr ? cell(decision->holm) : empty_cell());
-      row.push_back(cell(own.seeds.naive_p));
+      row.push_back(cell(gain.naive_p[score]));
       row.emplace_back(decision != nullptr ? decision->in_words() : std::string());
       table.rows.push_back(std::move(row));
     }

@@ -7,9 +7,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <boost/math/distributions/students_t.hpp>
 
+#include <cmath>
 #include <memory>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 namespace gainlens::analyses {
 namespace {
@@ -56,6 +60,17 @@ TEST(NoiseLevels, SeedsAreTheSamplesOfThePool) {
   }
   ASSERT_TRUE(pooled.difference && pooled.difference->interval);
   EXPECT_GT(pooled.difference->interval->low, 0);
+  // The naive p by hand: the t of 15 differences.
+  std::vector<double> all;
+  for (std::size_t level = 0; level < 3; ++level)
+    for (const double one : gain_over(levels, {.only = level}).comparison->scores[1].seed_differences)
+      all.push_back(one);
+  const double mean = std::accumulate(all.begin(), all.end(), 0.0) / 15;
+  double squares = 0;
+  for (const double one : all) squares += (one - mean) * (one - mean);
+  const double t = mean / std::sqrt(squares / 14 / 15);
+  const boost::math::students_t student(14);
+  EXPECT_NEAR(*gain_over(levels, {}).naive_p[1], 2 * boost::math::cdf(boost::math::complement(student, t)), 1e-12);
   const UnitScoreGain& without = gain_over(levels, {.without = 2}).comparison->scores[1];
   const double first = gain_over(levels, {.only = 0}).comparison->scores[1].seeds.difference,
                second = gain_over(levels, {.only = 1}).comparison->scores[1].seeds.difference;
