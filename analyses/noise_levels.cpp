@@ -161,6 +161,11 @@ bool has_noise_levels(const runfile::ExperimentRun& run) {
 NoiseLevels noise_levels(const std::filesystem::path& path, const std::shared_ptr<const ExperimentRun>& run,
                          const std::string& baseline, const ExperimentOptions& options) {
   CHECK(has_noise_levels(*run), "{}: its arms have no levels of noise", printable(path.string()));
+  for (const std::string& label : run->arms) {
+    const auto level = runfile::noise_of_variant(runfile::variant_of(label));
+    CHECK(level && *level >= 0 && *level <= 100, "{}: the arm '{}' has no level of noise, 0 to 100 percent",
+          printable(path.string()), printable(label, 60));
+  }
   NoiseLevels levels{.data_set = run->data_name(), .unit = run->unit(), .arms = arms_of(*run, baseline, path)};
   std::set<double> percents;
   for (const std::string& label : run->arms) {

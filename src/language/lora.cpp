@@ -22,10 +22,9 @@ std::optional<models::LoraOptions> trained_lora(const LoraSettings& settings, co
         "itself",
         source.where());
   const double alpha = settings.alpha.value_or(2 * static_cast<double>(settings.rank));
-  CHECK(std::isfinite(alpha) && alpha > 0 && alpha <= 1e6, "--lora-alpha: {}; must be above 0 and at most 1000000",
-        alpha);
   models::LoraOptions options{.rank = settings.rank, .alpha = alpha, .targets = settings.targets};
   models::lora_parameter_count(models::lora_modules(source.config, options.targets), options.rank);
+  CHECK(alpha >= 1e-6 && alpha <= 1e6, "--lora-alpha: {}; must be 1e-6 to 1e6", alpha);
   return options;
 }
 

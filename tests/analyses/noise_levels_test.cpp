@@ -112,6 +112,11 @@ TEST(NoiseLevels, Refuses) {
               ThrowsMessage<InvalidArgument>(HasSubstr("run: its arms have no levels of noise")));
   EXPECT_THAT([] { levels_of(made_noise_run(), "bff"); },
               ThrowsMessage<InvalidArgument>(HasSubstr("run: has no arm 'bff', but sft, bft; did you mean 'bft'?")));
+  for (const char* label : {"bft/npnan", "bft/np-1", "bft/np101", "bft"}) {
+    runfile::ExperimentRun other = made_noise_run();
+    other.arms.back() = label;
+    EXPECT_THAT([&] { levels_of(other); }, ThrowsMessage<InvalidArgument>(HasSubstr("has no level of noise"))) << label;
+  }
   runfile::ExperimentRun none = made_noise_run();
   for (auto& result : none.results) result.reset();
   EXPECT_THAT([&] { levels_of(none); }, ThrowsMessage<InvalidArgument>(HasSubstr("no training is finished")));

@@ -133,6 +133,10 @@ TEST_F(LoraAdapterFiles, WhatIsNotPlainLoraIsRefusedInOneLine) {
   refused("bias", "all", "biases of the base were trained too");
   refused("lora_bias", true, "factors with biases");
   refused("modules_to_save", {"lm_head"}, "whole modules were trained too");
+  refused("layers_to_transform", {0}, "factors of some layers alone");
+  refused("target_modules", ".*q_proj", "must be a list of names of modules");
+  refused("target_modules", nullptr, "must be a list of names of modules");
+  refused("target_modules", {"q_proj"}, "does not name");
   refused("target_parameters", {"mlp.experts.down_proj"}, "factors of single parameters");
   refused("trainable_token_indices", {1, 2}, "rows of the embedding");
   refused("init_lora_weights", "pissa", "a start that changes the base");

@@ -25,14 +25,22 @@ namespace {
 constexpr std::uintmax_t max_lora_config_bytes = 16u << 20;
 constexpr std::int64_t max_rank = std::int64_t{1} << 20;
 
-/// Keys that cannot change a number once an adapter is trained. Which modules have factors is seen from the file.
-constexpr std::array inert_lora_keys = {
-    "base_model_name_or_path", "revision",          "task_type",      "auto_mapping",
-    "inference_mode",          "peft_version",      "target_modules", "exclude_modules",
-    "layers_to_transform",     "layers_pattern",    "lora_dropout",
-    "fan_in_fan_out",  // the layout of the base is known
-    "megatron_core",           "qalora_group_size", "eva_config",     "runtime_config",
-    "ensure_weight_tying"};
+/// Keys that cannot change a number once an adapter is trained.
+constexpr std::array inert_lora_keys = {"base_model_name_or_path",
+                                        "revision",
+                                        "task_type",
+                                        "auto_mapping",
+                                        "inference_mode",
+                                        "peft_version",
+                                        "exclude_modules",
+                                        "layers_pattern",
+                                        "lora_dropout",
+                                        "fan_in_fan_out",  // the layout of the base is known
+                                        "megatron_core",
+                                        "qalora_group_size",
+                                        "eva_config",
+                                        "runtime_config",
+                                        "ensure_weight_tying"};
 
 bool is_unset(const Json& value) {
   return value.is_null() || value == Json(false) || ((value.is_array() || value.is_object()) && value.empty());
@@ -87,7 +95,12 @@ struct LoraConfig {
   double rank, alpha;
   bool stabilised;  // use_rslora
   ModuleNumbers ranks, alphas;
+  std::vector<std::string> targets;  // names of modules, or their ends
 
+  /// Whether PEFT would compute with the factors of a module.
+  bool takes(std::string_view module) const {
+    return std::ranges::any_of(targets, [&](const std::string& target) { return is_meant(target, module); });
+  }
   double scale(std::string_view module, std::int64_t rows) const {
     const auto own = static_cast<double>(rows);
     return alphas.of(module, alpha) / (stabilised ? std::sqrt(own) : own);
@@ -109,6 +122,7 @@ void check_method(ConfigReader& reader) {
   refuse_set("use_dora", "DoRA is not read");
   refuse_set("modules_to_save", "whole modules were trained too, which is not read");
   refuse_set("lora_bias", "factors with biases are not read");
+  refuse_set("layers_to_transform", "factors of some layers alone are not read");
   refuse_set("target_parameters", "factors of single parameters are not read");
   refuse_set("trainable_token_indices", "rows of the embedding were trained too, which is not read");
   if (const Json* start = reader.find("init_lora_weights")) {
@@ -121,6 +135,16 @@ void check_method(ConfigReader& reader) {
   CHECK(loftq == nullptr || is_unset(*loftq), "{}: 'loftq_config' is set: its base has other weights; not read", where);
 }
 
+/// target_modules. PEFT drops the factors of modules that it does not name, without a word.
+std::vector<std::string> read_targets(ConfigReader& reader) {
+  const Json* found = reader.find("target_modules");
+  const bool names = found != nullptr && found->is_array() && !found->empty() &&
+                     std::ranges::all_of(*found, [](const Json& name) { return name.is_string(); });
+  CHECK(names, "{}: 'target_modules' must be a list of names of modules, as PEFT writes it; patterns are not read",
+        reader.where());
+  return found->get<std::vector<std::string>>();
+}
+
 LoraConfig read_lora_config(const std::filesystem::path& file) {
   const Json document = read_json_file(file, max_lora_config_bytes);
   ConfigReader reader(document, printable(file.string()));
@@ -130,7 +154,8 @@ LoraConfig read_lora_config(const std::filesystem::path& file) {
                     .alpha = reader.number("lora_alpha", -1e12, 1e12),
                     .stabilised = reader.boolean("use_rslora", false),
                     .ranks = ModuleNumbers(reader, "rank_pattern"),
-                    .alphas = ModuleNumbers(reader, "alpha_pattern")};
+                    .alphas = ModuleNumbers(reader, "alpha_pattern"),
+                    .targets = read_targets(reader)};
   for (const std::string& key : reader.unread()) {
     const Json& value = document.at(key);
     CHECK(is_unset(value), "{}: '{}' is {}; this key is not known, and may change what the adapter computes",
@@ -239,6 +264,8 @@ LoraAdapter open_lora_adapter(const std::filesystem::path& folder, const Family&
     const std::string name = printable(module, 150);
     CHECK(pair.down != nullptr && pair.up != nullptr, "{}: '{}' has lora_{} without lora_{}", where, name,
           pair.up == nullptr ? "A" : "B", pair.up == nullptr ? "B" : "A");
+    CHECK(asked.takes(module), "{}: has factors of '{}', which 'target_modules' of {} does not name", where, name,
+          formats::adapter_config_name);
     const TensorSlot* slot = modules.find(module);
     CHECK(slot != nullptr,
           "{}: '{}' is no projection of the base, {} (or one that is not computed); the adapter is of another model",
