@@ -264,12 +264,12 @@ LoraAdapter open_lora_adapter(const std::filesystem::path& folder, const Family&
     const std::string name = printable(module, 150);
     CHECK(pair.down != nullptr && pair.up != nullptr, "{}: '{}' has lora_{} without lora_{}", where, name,
           pair.up == nullptr ? "A" : "B", pair.up == nullptr ? "B" : "A");
-    CHECK(asked.takes(module), "{}: has factors of '{}', which 'target_modules' of {} does not name", where, name,
-          formats::adapter_config_name);
     const TensorSlot* slot = modules.find(module);
     CHECK(slot != nullptr,
           "{}: '{}' is no projection of the base, {} (or one that is not computed); the adapter is of another model",
           where, name, family.title);
+    CHECK(asked.takes(module), "{}: has factors of '{}', which 'target_modules' of {} does not name", where, name,
+          formats::adapter_config_name);
     const std::vector<std::int64_t>&down = pair.down->shape, &up = pair.up->shape;
     CHECK(down[1] == inputs_of(*slot) && up[0] == outputs_of(*slot) && down[0] == up[1],
           "{}: '{}' has A [{}] and B [{}], and the base has {} outputs of {} inputs there: the adapter is of another "
