@@ -58,7 +58,7 @@ TEST_P(PartsOfEveryOption, AHeadsPartIsWhatItsResultIsWorth) {
   models::Decoder model = random_decoder(config);
   const LogitParts found = parts_of(model);
   const std::int64_t layer = config.layers - 1;
-  if (config.has_delta(layer)) return;
+  if (!config.attends(layer)) return;
   hooks::Hooks hooks;
   at::Tensor result, last;
   hooks.observe(hooks::block_site(layer, "attn.hook_result"),

@@ -41,7 +41,7 @@ std::map<std::int64_t, at::Tensor> patterns_of(models::Decoder& model, const Pro
   std::map<std::int64_t, at::Tensor> patterns;
   hooks::Hooks hooks;
   for (std::int64_t layer = 0; layer < model.config().layers; ++layer) {
-    if (model.config().has_delta(layer)) continue;
+    if (!model.config().attends(layer)) continue;
     hooks.observe(hooks::block_site(layer, "attn.hook_pattern"),
                   [&patterns, layer](const hooks::Site&, const at::Tensor& seen) {
                     patterns[layer] = seen[0].to(at::kDouble).clone();
