@@ -22,10 +22,6 @@ using analyses::NoiseGain;
 using analyses::NoiseLevels;
 using Runs = std::span<const FinetunedRun>;
 
-std::string score_title(const std::string& name) {
-  return name == "f1" ? "F1" : name == "exact_match" ? "exact match" : name;
-}
-
 std::string percent(double level) {
   return fmt::format("{}%", level);
 }

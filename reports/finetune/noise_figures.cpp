@@ -66,10 +66,6 @@ Figure drawn(const std::string& name, const NoiseLevels& levels, const std::vect
   return Figure{name, grid.width, grid.height, script.text()};
 }
 
-std::string title_of(const std::string& score) {
-  return score == "f1" ? "F1" : score == "exact_match" ? "exact match" : score;
-}
-
 /// The scores that every cell has, without those of parts of the units.
 std::vector<std::string> scores_of(const NoiseLevels& levels) {
   std::vector<std::string> names;
@@ -80,13 +76,17 @@ std::vector<std::string> scores_of(const NoiseLevels& levels) {
 
 }  // namespace
 
+std::string score_title(const std::string& name) {
+  return name == "f1" ? "F1" : name == "exact_match" ? "exact match" : name;
+}
+
 Maybe<Figure> noise_figure(const NoiseLevels& levels) {
   if (levels.arms.size() > most_runs)
     return Maybe<Figure>::none(
         fmt::format("{} arms; {} can be told apart in one figure", levels.arms.size(), most_runs));
   std::vector<Panel> panels;
   for (const std::string& score : scores_of(levels)) {
-    Panel panel{title_of(score), {}};
+    Panel panel{score_title(score), {}};
     for (std::size_t arm = 0; arm < levels.arms.size(); ++arm) {
       Curve curve{arm, {}};
       for (std::size_t level = 0; level < levels.levels.size(); ++level) {
@@ -112,7 +112,7 @@ Maybe<Figure> noise_gains_figure(const NoiseLevels& levels) {
   if (rows.empty()) return Maybe<Figure>::none("no seed has finished two arms");
   std::vector<Panel> panels;
   for (std::size_t score = 0; score < rows.front()->comparison->scores.size(); ++score) {
-    Panel panel{fmt::format("{}: change against {}", title_of(rows.front()->comparison->scores[score].score.name),
+    Panel panel{fmt::format("{}: change against {}", score_title(rows.front()->comparison->scores[score].score.name),
                             plain(levels.arms.front())),
                 {}};
     for (std::size_t arm = 1; arm < levels.arms.size(); ++arm) {
