@@ -100,10 +100,12 @@ bool writes_whole(const FinetuneArm& arm, const LoraSettings& lora) {
 /// The largest number of parameters of a filter over the arms.
 std::int64_t filter_parameters(const FinetuneRequest& request, const models::CheckpointSource& source);
 
-/// What the largest training holds: weights, gradients and both moments of AdamW. Activations come on top.
+/// What the largest training holds: weights, gradients and both moments of AdamW; with a copy in bfloat16 that and its
+/// gradients too. Activations come on top.
 std::uint64_t bytes_needed(const FinetuneRequest& request, const models::CheckpointSource& source,
                            const std::optional<models::LoraOptions>& lora) {
-  if (!lora) return static_cast<std::uint64_t>(models::parameter_count(source.config)) * 4 * sizeof(float);
+  const std::uint64_t of_parameter = request.settings.dtype == "bfloat16" ? 20 : 16;
+  if (!lora) return of_parameter * static_cast<std::uint64_t>(models::parameter_count(source.config));
   const bool whole = std::ranges::any_of(
       request.arms, [&](const std::string& arm) { return writes_whole(arm_named(arm), request.settings.lora); });
   return lora_bytes(source.config, *lora, filter_parameters(request, source), whole);
@@ -355,10 +357,7 @@ void Finetuning::check_memory() const {
   memory.shape = {.tokens = std::max(memory.longest, memory.row_tokens),
                   .recompute = settings.recompute,
                   .value_bytes = settings.dtype == "bfloat16" ? 2 : 4};
-  // With a copy in bfloat16: that, and its gradients.
-  const std::uint64_t of_parameter = settings.dtype == "bfloat16" ? 20 : 16;
-  memory.state = lora_ ? bytes_needed(request_, source_, lora_)
-                       : of_parameter * static_cast<std::uint64_t>(models::parameter_count(source_.config));
+  memory.state = bytes_needed(request_, source_, lora_);
   models::DecoderConfig config = source_.config;
   for (const std::string& name : request_.arms)
     if (arm_named(name).filter != bft::Arm::plain) config.filter = filter_options(config, 0);
