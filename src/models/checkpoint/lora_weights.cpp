@@ -5,6 +5,7 @@
 #include "core/json.h"
 #include "core/random.h"
 #include "formats/adapter_folder.h"
+#include "models/all_finite.h"
 #include "models/checkpoint/slot_tensors.h"
 #include "models/checkpoint/tensor_values.h"
 
@@ -49,8 +50,7 @@ LoraChanges lora_changes(const LoraAdapter& adapter, std::int64_t layer, at::Sca
     if (factors.slot.layer != layer) continue;
     const at::Tensor up = read_values(factors.up, dtype, where), down = read_values(factors.down, dtype, where);
     const at::Tensor product = at::mm(up, down).mul_(factors.scale);
-    CHECK(at::isfinite(product).all().item<bool>(), "{}: the change of '{}' is not finite", where,
-          module_of(factors.slot));
+    CHECK(all_finite(product), "{}: the change of '{}' is not finite", where, module_of(factors.slot));
     const std::vector<at::Tensor> parts =
         unpack(factors.slot, factors.slot.transposed ? product.t().contiguous() : product);
     for (std::size_t i = 0; i < parts.size(); ++i)
@@ -98,8 +98,7 @@ void save_lora_adapter(const std::filesystem::path& folder, const DecoderConfig&
   const auto add = [&](const TensorSlot& slot, const char* factor, const at::Tensor& values) {
     kept.push_back(values.detach().contiguous());
     const at::Tensor& tensor = kept.back();
-    if (!at::isfinite(tensor).all().item<bool>())
-      throw_run_failed("adapter: {} of '{}' is not finite", factor, module_of(slot));
+    if (!all_finite(tensor)) throw_run_failed("adapter: {} of '{}' is not finite", factor, module_of(slot));
     tensors.push_back({fmt::format("base_model.model.{}.{}.weight", module_of(slot), factor),
                        formats::DType::f32,
                        tensor.sizes().vec(),

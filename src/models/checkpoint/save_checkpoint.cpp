@@ -3,6 +3,7 @@
 #include "core/atomic_file.h"
 #include "core/check.h"
 #include "formats/tensor_file.h"
+#include "models/all_finite.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/checkpoint/slot_tensors.h"
 #include "models/checkpoint/torch_dtype.h"
@@ -23,8 +24,7 @@ formats::DType dtype_on_disk(at::ScalarType dtype) {
 
 at::Tensor narrowed(const std::string& name, const at::Tensor& tensor, at::ScalarType dtype) {
   const at::Tensor stored = tensor.detach().to(dtype).contiguous();
-  CHECK(at::isfinite(stored).all().item<bool>(), "checkpoint: '{}' has values that {} cannot hold", name,
-        dtype_name(dtype));
+  CHECK(all_finite(stored), "checkpoint: '{}' has values that {} cannot hold", name, dtype_name(dtype));
   return stored;
 }
 

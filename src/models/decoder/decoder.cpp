@@ -3,6 +3,7 @@
 #include "core/check.h"
 #include "core/checked.h"
 #include "core/quantity.h"
+#include "kernels/gradient/tied_table.h"
 #include "kernels/gradient/trained_loss.h"
 #include "kernels/gradient_tracking.h"
 #include "models/all_finite.h"
@@ -23,6 +24,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 namespace gainlens::models {
@@ -112,6 +114,8 @@ Decoder::Decoder(DecoderConfig config, DecoderWeights weights, WeightUse use, st
     if (config_.tied_head) weights_.embedding = at::Tensor();
     head_ = Projection(std::exchange(weights_.head, at::Tensor()), weights_.head_bias, use);
   } else {
+    if (config_.tied_head && weights_.embedding.requires_grad())
+      std::tie(weights_.embedding, weights_.head) = kernels::tied_table(weights_.embedding);
     head_ = Projection(weights_.head, weights_.head_bias, use);
   }
   for (LayerWeights& layer : layers) layers_.push_back(make_layer(std::exchange(layer, {}), use));
@@ -303,7 +307,7 @@ at::Tensor Decoder::first_stream(Pass& pass) const {
 
 at::Tensor Decoder::embedded(const at::Tensor& ids) const {
   const at::Tensor own = ids.to(like_.device());
-  // The gradient of a head that is tied has every row: that of the few tokens is added to it without a tensor as large.
+  // The gradient of a head that is tied has every row: that of the few tokens is added to it (tied_table()).
   const bool few = config_.tied_head && kernels::is_tracked(weights_.embedding);
   const at::Tensor rows = weights_.embedding.defined() ? at::embedding(weights_.embedding, own, /*padding_idx=*/-1,
                                                                        /*scale_grad_by_freq=*/false, /*sparse=*/few)
