@@ -3,6 +3,7 @@
 #include "core/check.h"
 #include "core/checked.h"
 #include "formats/dequantise.h"
+#include "formats/mapped_file.h"
 #include "models/all_finite.h"
 #include "models/checkpoint/torch_dtype.h"
 
@@ -17,6 +18,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -69,6 +71,7 @@ class StoredValues {
     const auto dtype = weight_dtype(entry.dtype);
     ASSERT(dtype.has_value(), "tensor '{}' is not floating point", entry.name);
     values_ = stored_values(entry, *dtype).flatten();
+    if (entry.file != nullptr) mapped_ = entry.bytes;
   }
   explicit StoredValues(const formats::ScaledTensor& tensor) : name_(tensor.numbers.name), shape_(tensor.shape) {
     decode_ = [&tensor](std::int64_t begin, const at::Tensor& values) {
@@ -85,6 +88,10 @@ class StoredValues {
     decode_(begin, values);
     return values;
   }
+  /// Gives the pages of elements that were read back, so that no tensor is in memory twice.
+  void release(std::int64_t begin, std::int64_t end) const {
+    if (!mapped_.empty()) formats::release_pages(mapped_.subspan(offset_of(begin), offset_of(end) - offset_of(begin)));
+  }
   /// All of them, in the tensor's shape, to describe what is wrong with them.
   at::Tensor whole() const {
     const std::int64_t count = checked_elements(shape_, name_);
@@ -92,10 +99,15 @@ class StoredValues {
   }
 
  private:
+  std::size_t offset_of(std::int64_t element) const {
+    return static_cast<std::size_t>(element) * values_.element_size();
+  }
+
   const std::string& name_;
   const std::vector<std::int64_t>& shape_;
   std::function<void(std::int64_t begin, const at::Tensor& values)> decode_;  // null: `values_` holds them
   at::Tensor values_;                                                         // [element]
+  std::span<const std::byte> mapped_;                                         // of these, if they lie in a file
 };
 
 /// Elements that are read, checked and converted at a time: they stay in the cache meanwhile. A multiple of the size of
@@ -116,6 +128,7 @@ bool fill(const StoredValues& stored, const at::Tensor& values) {
       if (!all_finite(from)) finite = false;
       if (from.is_same(to)) continue;
       to.copy_(from);
+      stored.release(begin, end);
       if (from.scalar_type() != to.scalar_type() && !all_finite(to)) finite = false;
     }
   });
