@@ -126,6 +126,26 @@ def _samples(summary):
     return f"{counted(summary['lengths'][0]['chunks'], 'sample')} a length"
 
 
+def answers(summary):
+    """F1 of a fine-tuning against its first arm, arm by arm: at each level of noise, then over all levels."""
+    of = summary["noise_levels"]
+    levels = len(of["levels"])
+    rows = []
+    for gain in of["gains"]:
+        if len(gain["levels"]) not in (1, levels):
+            continue  # without one level
+        if len(gain["levels"]) == 1:
+            where = f"{gain['levels'][0]:g}% wrong words"
+        else:
+            where = "all levels"
+        f1 = gain["comparison"]["scores"]["f1"]
+        seeds = f1["seeds"]
+        rows.append((f"F1, `{gain['arm']}`, {where}", NOTHING,
+                     f"{number(seeds['baseline']['mean'])} → {number(seeds['candidate']['mean'])}: "
+                     f"{change(f1, seeds['relative_difference'])}"))
+    return rows, counted(min(len(cell["seeds"]) for cell in of["cells"]), "seed")
+
+
 def context(summary):
     points = summary["context"]["points"]
     path = lambda key, digits: " → ".join(number(point[key], digits) for point in points)

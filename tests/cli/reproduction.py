@@ -29,7 +29,6 @@ def main():
     assert answer.returncode == 0, answer.stderr
 
     assert refused("run", "table-1") == "gainlens: error: table-1: no part has this name; see: scripts/reproduce list"
-    assert "not built" in refused("run", "squad-noise")
     assert "which parts" in refused("record")
     assert "takes no parts" in refused("list", "sasrec-sports")
     assert "page alone" in refused("list", "--check")
@@ -73,6 +72,22 @@ def main():
         assert reproduce("page", "--check", *files).returncode == 0
         (folder / "page.md").write_text(page + "by hand\n")
         assert reproduce("page", "--check", *files).returncode == 1
+
+        # A fine-tuning, and one that lacks levels of the paper's table.
+        task = folder / "colors.jsonl"
+        task.write_text("".join(json.dumps({"prompt": f"{number} is red. It is", "answers": ["red"]}) + "\n"
+                                for number in range(8)))
+        for part in ("nq-distractors-5", "squad-noise"):
+            subprocess.run([PROGRAM, "train", "finetune", "--quiet", "data/demo/gated", "--task", task, "--train-rows",
+                            "4", "--validation-rows", "2", "--test-rows", "2", "--arm", "sft,bft", "--seeds", "2",
+                            "--epochs", "1", "--max-new", "1", "--out", folder / "runs" / part], check=True,
+                           stdout=subprocess.DEVNULL, cwd=SCRIPT.parents[1])
+        answer = reproduce("record", "nq-distractors-5", *files)
+        assert answer.returncode == 0, answer.stderr
+        ((what, paper, here),) = json.loads((folder / "r.json").read_text())["nq-distractors-5"]["rows"]
+        assert (what, paper) == ("F1, `bft`, 0% wrong words", ".2321 → .2561: +10.3%, p .073"), what
+        assert " → " in here, here
+        assert "has 1 of the 12 rows that the paper prints" in refused("record", "squad-noise", *files)
 
         # Another run in the place of the part's is refused, and what was recorded stays.
         known = (folder / "r.json").read_text()
