@@ -31,9 +31,10 @@ std::vector<double> statistic(const runfile::RunReader& reader, std::string_view
 std::vector<double> value_norm(const runfile::RunReader& reader, bool first) {
   const Maybe<ValueNormsResult> norms = value_norms(reader);
   CHECK(norms, "{}: {}", printable(reader.path().string()), norms.reason());
-  const auto heads = static_cast<std::size_t>(reader.heads()), kv_heads = static_cast<std::size_t>(reader.kv_heads());
+  const auto heads = static_cast<std::size_t>(reader.heads());
   std::vector<double> values(reader.layers().size() * heads, std::nan(""));
   for (const ValueNorms& norm : norms->heads) {
+    const auto kv_heads = static_cast<std::size_t>(reader.kv_heads(norm.layer_position));
     for (std::size_t head = 0; head < heads; ++head) {
       if (head / (heads / kv_heads) == static_cast<std::size_t>(norm.kv_head))
         values[norm.layer_position * heads + head] = first ? norm.first.front() : norm.rest;

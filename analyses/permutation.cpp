@@ -74,10 +74,10 @@ struct KvGroup {
 std::vector<std::pair<Blocks, Blocks>> complete_groups(const ClusteredPairs& pairs) {
   std::map<KvGroup, std::vector<std::size_t>> points_of;
   for (std::size_t point = 0; point < pairs.x.size(); ++point)
-    points_of[{pairs.layer[point], pairs.head[point] / pairs.group_size}].push_back(point);
+    points_of[{pairs.layer[point], pairs.head[point] / pairs.group_size_of(pairs.layer[point])}].push_back(point);
   std::map<std::size_t, std::pair<Blocks, Blocks>> by_layer;
   for (auto& [group, points] : points_of) {
-    if (points.size() < pairs.group_size) continue;
+    if (points.size() < pairs.group_size_of(group.layer)) continue;
     std::ranges::sort(points, {}, [&](std::size_t point) { return pairs.head[point]; });
     auto& [x, y] = by_layer[group.layer];
     x.emplace_back();

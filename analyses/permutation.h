@@ -21,7 +21,12 @@ struct ClusteredPairs {
   std::vector<std::size_t> layer;  ///< [point] position on the layer axis
   std::vector<std::size_t> head;   ///< [point] query head within the layer; each head at most once
   std::size_t group_size = 1;  ///< query heads that share a KV head: heads g * group_size .. (g + 1) * group_size - 1
+  std::vector<std::size_t> layer_group_size = {};  ///< [layer] the same where layers differ; empty: group_size in all
   PairNames names = {};
+
+  std::size_t group_size_of(std::size_t layer_position) const {
+    return layer_group_size.empty() ? group_size : layer_group_size.at(layer_position);
+  }
 };
 
 /// One statistic and its two-sided permutation p. Under the null hypothesis the statistic need not be 0 on average:

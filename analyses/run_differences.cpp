@@ -115,7 +115,10 @@ const std::vector<Aspect>& aspects() {
        [](const Request& a, const Request& b) { return !compares_shared_layers(a, b); },
        "only the layers that both runs measured are compared, and the deep layers are counted among these.", false},
       {"heads", number(&Request::heads), equal(&Request::heads), "cells are not paired.", false},
-      {"KV heads", number(&Request::kv_heads), equal(&Request::kv_heads),
+      {"KV heads", runfile::kv_heads_in_words,
+       [](const Request& a, const Request& b) {
+         return a.kv_heads == b.kv_heads && (!same_layers(a, b) || a.layer_kv_heads == b.layer_kv_heads);
+       },
        "queries share their keys and values differently.", false},
       {"head dimension", number(&Request::head_dim), equal(&Request::head_dim),
        "the prior variance is 1/d, so lambda_obs and K have different priors.", false},

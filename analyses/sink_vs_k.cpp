@@ -100,6 +100,8 @@ ChunkedPairs chunked(const runfile::RunReader& reader, const SinkCells& cells, c
                      const std::vector<const SinkPoint*>& points, const Mass& mass, std::size_t variant) {
   ChunkedPairs pairs{{}, text_stretches(reader.request(), lengths), {}, {}};
   pairs.heads.group_size = static_cast<std::size_t>(reader.heads() / reader.kv_heads());
+  for (const std::size_t layer : all_layers(reader))
+    pairs.heads.layer_group_size.push_back(static_cast<std::size_t>(reader.heads() / reader.kv_heads(layer)));
   pairs.heads.names = mass.names;
   for (const SinkPoint* point : points) {
     pairs.heads.x.push_back(point->*mass.of_point);

@@ -34,12 +34,16 @@ struct Source {
     return head * static_cast<std::size_t>(reader.kv_heads()) / static_cast<std::size_t>(reader.heads());
   }
 
-  /// Calls number(layer, head) for every head, or KV head. Missing if one of the numbers is not finite.
+  /// Calls number(layer, head) for every head, or for every place of the axis kv_head that begins a KV head of its
+  /// layer. Missing if one of the numbers is not finite.
   template <typename Number>
-  ByHead collect(std::int64_t heads, std::string_view name, Number&& number) const {
+  ByHead collect(bool of_kv_heads, std::string_view name, Number&& number) const {
     std::vector<double> values;
     for (const std::size_t layer : all_layers(reader)) {
-      for (std::size_t head = 0; head < static_cast<std::size_t>(heads); ++head) {
+      const auto heads = static_cast<std::size_t>(of_kv_heads ? reader.kv_heads() : reader.heads());
+      const std::size_t step =
+          of_kv_heads ? static_cast<std::size_t>(reader.kv_heads() / reader.kv_heads(layer)) : std::size_t{1};
+      for (std::size_t head = 0; head < heads; head += step) {
         values.push_back(number(layer, head));
         if (!std::isfinite(values.back())) {
           return ByHead::none(
@@ -50,14 +54,14 @@ struct Source {
     return values;
   }
 
-  ByHead of_heads(std::string_view name) const { return read(name, reader.heads()); }
-  ByHead of_kv_heads(std::string_view name) const { return read(name, reader.kv_heads()); }
+  ByHead of_heads(std::string_view name) const { return read(name, /*of_kv_heads=*/false); }
+  ByHead of_kv_heads(std::string_view name) const { return read(name, /*of_kv_heads=*/true); }
 
   /// Mean norm of the values of all keys except key 0, by query head.
   ByHead other_norms() const {
     const auto binned = Cells::read(reader, "values/norm"), first = Cells::read(reader, "values/first_norm");
     if (!binned || !first) return ByHead::none(binned ? first.reason() : binned.reason());
-    return collect(reader.heads(), "values/norm", [&](std::size_t layer, std::size_t head) {
+    return collect(/*of_kv_heads=*/false, "values/norm", [&](std::size_t layer, std::size_t head) {
       std::vector<double> means;
       std::size_t ignored = 0;
       for (const Length& length : lengths) {
@@ -73,10 +77,10 @@ struct Source {
   }
 
  private:
-  ByHead read(std::string_view name, std::int64_t heads) const {
+  ByHead read(std::string_view name, bool of_kv_heads) const {
     const auto cells = Cells::read(reader, name);
     if (!cells) return ByHead::none(cells.reason());
-    return collect(heads, name, [&](std::size_t layer, std::size_t head) {
+    return collect(of_kv_heads, name, [&](std::size_t layer, std::size_t head) {
       std::size_t ignored = 0;
       return mean_over_lengths(*cells, lengths, layer, head, 0, ignored);
     });

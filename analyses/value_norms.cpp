@@ -54,13 +54,12 @@ Maybe<ValueNormsResult> value_norms(const runfile::RunReader& reader) {
         fmt::format("chunks of {} tokens hold no key beyond the first {}", result.length.tokens, first->last()));
   }
   for (const std::size_t layer : all_layers(reader)) {
-    for (std::size_t head = 0; head < first->heads(); ++head) {
-      ValueNorms norms{layer,
-                       reader.layers()[layer],
-                       static_cast<std::int64_t>(head),
-                       read_last_axis(*first, result.length, layer, head),
-                       0,
-                       read_last_axis(*binned, result.length, layer, head)};
+    const std::int64_t own = reader.kv_heads(layer), repeats = reader.kv_heads() / own;
+    for (std::int64_t head = 0; head < own; ++head) {
+      const auto stored = static_cast<std::size_t>(head * repeats);
+      ValueNorms norms{layer, reader.layers()[layer],
+                       head,  read_last_axis(*first, result.length, layer, stored),
+                       0,     read_last_axis(*binned, result.length, layer, stored)};
       norms.rest = mean_of_rest(norms.first, norms.profile, result.length.tokens);
       if (std::isfinite(norms.rest)) {
         result.heads.push_back(std::move(norms));

@@ -10,8 +10,8 @@ namespace gainlens::analyses {
 /// L2 norms of the value vectors of one (layer, KV head), means over chunks.
 struct ValueNorms {
   std::size_t layer_position;
-  std::int64_t layer;  ///< the model's own number
-  std::int64_t kv_head;
+  std::int64_t layer;           ///< the model's own number
+  std::int64_t kv_head;         ///< of those of the layer
   std::vector<double> first;    ///< [key] of keys 0..7
   double rest;                  ///< mean over all other keys of the chunk
   std::vector<double> profile;  ///< [bin] means over 64 bins of keys along the chunk, first keys included; NaN if a

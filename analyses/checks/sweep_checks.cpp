@@ -290,8 +290,9 @@ CheckOutcome offsets(const CheckedSweep& run) {
                               request.head_dim, bits_of(request.dtype));
           if (share <= worst) continue;
           worst = share;
-          where = fmt::format("layer {}, KV head {} at {} tokens", run.reader.layers()[layer], head,
-                              format_count(length.tokens));
+          const std::int64_t repeats = run.reader.kv_heads() / run.reader.kv_heads(layer);
+          where = fmt::format("layer {}, KV head {} at {} tokens", run.reader.layers()[layer],
+                              static_cast<std::int64_t>(head) / repeats, format_count(length.tokens));
         }
       }
     }
@@ -340,7 +341,7 @@ CheckOutcome scale(const CheckedSweep& run) {
 
 CheckOutcome kv_heads(const CheckedSweep& run) {
   const std::int64_t count = run.reader.kv_heads();
-  if (count > 1) return satisfactory(fmt::format("{} a layer", counted(count, "KV head")));
+  if (count > 1) return satisfactory(fmt::format("{} a layer", runfile::kv_heads_in_words(run.reader.request())));
   return {"one KV head a layer: no permutation test can decide whether sink heads have the larger K",
           "use a model with more KV heads for this question"};
 }

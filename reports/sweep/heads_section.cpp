@@ -27,11 +27,12 @@ CsvTable heads_csv(const SweepRun& run) {
   const HeadMeans& means = run.of(head_means);
   CsvTable table{"heads", {"tokens", "chunks", "layer", "head", "kv_head", "attention", "key_0_visible"}, {}};
   for (const HeadMeans::Quantity& quantity : means.quantities) table.header.emplace_back(quantity.info.name);
-  const auto heads = static_cast<std::size_t>(reader.heads()), kv_heads = static_cast<std::size_t>(reader.kv_heads());
+  const auto heads = static_cast<std::size_t>(reader.heads());
   for (std::size_t at = 0; at < means.lengths.size(); ++at) {
     const analyses::Length& length = means.lengths[at];
     for (std::size_t layer = 0; layer < reader.layers().size(); ++layer) {
       const std::string& attention = reader.attention()[layer];
+      const auto kv_heads = static_cast<std::size_t>(reader.kv_heads(layer));
       const bool visible = runfile::first_key_visibility(attention, length.tokens) != runfile::FirstKey::hidden;
       for (std::size_t head = 0; head < heads; ++head) {
         std::vector<Cell> row = {length.tokens,        cell(length.samples.size()),   reader.layers()[layer],

@@ -90,7 +90,7 @@ PaperTable runs_table(Runs runs) {
   add("weights", [](const SweepRun& run) { return or_dash(weights_digest(run)); });
   add("layers × heads", [](const SweepRun& run) {
     return fmt::format("{} × {} ({})", run.request().layers.size(), run.request().heads,
-                       counted(run.request().kv_heads, "KV head"));
+                       runfile::kv_heads_in_words(run.request()));
   });
   add("head dimension", [](const SweepRun& run) { return std::to_string(run.request().head_dim); });
   add("attention", attention_of);
@@ -120,6 +120,7 @@ OrderedJson run_facts(const SweepRun& run) {
   json["layers"] = request.layers;
   json["heads"] = request.heads;
   json["kv_heads"] = request.kv_heads;
+  if (!request.layer_kv_heads.empty()) json["layer_kv_heads"] = request.layer_kv_heads;
   json["head_dim"] = request.head_dim;
   json["attention"] = request.attention;
   json["gated"] = request.gated;

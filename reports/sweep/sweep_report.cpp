@@ -20,7 +20,7 @@ std::string measured_layers(const std::vector<std::int64_t>& layers) {
 
 std::string model_phrase(const runfile::Request& request) {
   return fmt::format("{}, {} × {} ({}, {} dimensions){}{}{}", request.family, measured_layers(request.layers),
-                     counted(request.heads, "head"), counted(request.kv_heads, "KV head"), request.head_dim,
+                     counted(request.heads, "head"), runfile::kv_heads_in_words(request), request.head_dim,
                      request.gated ? ", with attention gates" : "",
                      request.sink_logits ? ", with learned sink logits" : "",
                      request.filtered ? ", with a Bayesian filter (BFT)" : "");

@@ -1,6 +1,7 @@
 #include "cli/inspect_parts.h"
 #include "core/available_memory.h"
 #include "core/error.h"
+#include "core/number_ranges.h"
 #include "core/quantity.h"
 #include "models/checkpoint/checkpoint_source.h"
 #include "models/checkpoint/describe.h"
@@ -40,7 +41,13 @@ void add_particulars(const models::DecoderConfig& config, Findings& findings) {
                              options["jacobian"].get<std::string>(), options["initial_precision"].get<std::string>()),
                  Json(options));
   }
-  if (config.sink_logits) findings.add("sink logits", "one learned logit a head", true);
+  if (config.sink_logits) {
+    std::int64_t layers = 0;
+    for (std::int64_t layer = 0; layer < config.layers; ++layer) layers += config.has_sink_logits(layer) ? 1 : 0;
+    const std::string where = layers == config.layers ? "" : fmt::format(", in {} of {} layers", layers, config.layers);
+    findings.add("sink logits", "one learned logit a head" + where, true);
+  }
+  if (config.value_scale != 1) findings.add("value scale", fmt::format("{}", config.value_scale), config.value_scale);
   if (config.attention_soft_cap > 0) {
     findings.add("score soft cap", fmt::format("{}", config.attention_soft_cap), config.attention_soft_cap);
   }
@@ -102,9 +109,11 @@ void add_config(const models::DecoderConfig& config, Findings& findings) {
   const auto kinds = models::attention_layout(config).kinds();
   findings.add("attention", models::layer_runs_text(kinds), kinds);
   findings.add("width", fmt::format("{}", config.width), config.width);
-  const std::string of_values = config.has_latent() ? fmt::format(", values of {}", config.value_dim()) : "";
+  const std::string of_values = config.value_head_dim ? fmt::format(", values of {}", config.value_dim()) : "";
+  const std::vector<std::int64_t>& by_layer = config.layer_kv_heads;
   findings.add("heads",
-               fmt::format("{} query, {} key/value, of {} dimensions{}", config.heads, config.kv_heads, config.head_dim,
+               fmt::format("{} query, {} key/value, of {} dimensions{}", config.heads,
+                           either_number(by_layer.empty() ? std::vector{config.kv_heads} : by_layer), config.head_dim,
                            of_values),
                {{"query", config.heads},
                 {"kv", config.kv_heads},

@@ -50,8 +50,10 @@ void inspect_run(const std::filesystem::path& path, Findings& findings) {
                first_ones ? fmt::format("{}", run.layers().size())
                           : fmt::format("{} measured: {}", run.layers().size(), number_ranges(run.layers())),
                run.layers());
+  const std::string kv_heads =
+      either_number(request.layer_kv_heads.empty() ? std::vector{run.kv_heads()} : request.layer_kv_heads);
   findings.add("heads",
-               fmt::format("{} query, {} key/value, of {} dimensions", run.heads(), run.kv_heads(), request.head_dim),
+               fmt::format("{} query, {} key/value, of {} dimensions", run.heads(), kv_heads, request.head_dim),
                {{"query", run.heads()}, {"kv", run.kv_heads()}, {"head_dim", request.head_dim}});
   findings.add("gate", request.gated ? "stored" : "none");
   if (request.filtered) findings.add("filter", "Bayesian (BFT)", true);

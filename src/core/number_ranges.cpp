@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace gainlens {
 
 template <std::integral Number>
@@ -13,6 +15,17 @@ std::string number_ranges(const std::vector<Number>& numbers, std::string_view t
     text += fmt::format("{}{}", text.empty() ? "" : ", ", numbers[first]);
     if (last > first) text += fmt::format("{}{}", last == first + 1 ? ", " : to, numbers[last]);
     first = last + 1;
+  }
+  return text;
+}
+
+std::string either_number(std::vector<std::int64_t> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  std::string text;
+  for (std::size_t at = 0; at < numbers.size(); ++at) {
+    const bool last = at + 1 == numbers.size();
+    text += fmt::format("{}{}", at == 0 ? "" : last ? " or " : ", ", numbers[at]);
   }
   return text;
 }

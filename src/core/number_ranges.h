@@ -14,4 +14,7 @@ namespace gainlens {
 template <std::integral Number = std::int64_t>
 std::string number_ranges(const std::vector<Number>& numbers, std::string_view to = "-");
 
+/// The numbers of a list without repeats, in order: "4", "2 or 4", "2, 4 or 8".
+std::string either_number(std::vector<std::int64_t> numbers);
+
 }  // namespace gainlens

@@ -40,7 +40,7 @@ std::vector<Intervention> interventions_on(const EveryUnit& every, const models:
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     if (config.attends(layer)) {
       if (every.heads) add_each(layer, "attn.hook_z", config.heads, every.modes, all);
-      if (every.kv_heads) add_each(layer, "attn.hook_v", config.kv_heads, every.modes, all);
+      if (every.kv_heads) add_each(layer, "attn.hook_v", config.kv_heads_of(layer), every.modes, all);
     }
     if (!every.layers) continue;
     for (const char* site : {"hook_attn_out", "hook_mlp_out"}) {

@@ -37,10 +37,10 @@ std::string source_of(const Request& request) {
       "gainlens sweep of a model of family {} ({}: {}; {}, {} of {}) in {} on {}, statistics version {}: {} ({}) of "
       "each context length {} from {} with sha256 {}; BOS policy: {}.",
       printable(request.family, most_name_bytes), counted(std::ssize(request.layers), "layer"), listed(request.layers),
-      counted(request.heads, "head"), counted(request.kv_heads, "KV head"), counted(request.head_dim, "dimension"),
-      request.dtype, request.device, request.version, counted(request.samples, "chunk"), placement(request),
-      listed(request.lengths), request.tokenizer == "tokens" ? "token ids" : "the text",
-      printable(request.text, most_name_bytes), printable(request.bos_policy, most_policy_bytes));
+      counted(request.heads, "head"), kv_heads_in_words(request), counted(request.head_dim, "dimension"), request.dtype,
+      request.device, request.version, counted(request.samples, "chunk"), placement(request), listed(request.lengths),
+      request.tokenizer == "tokens" ? "token ids" : "the text", printable(request.text, most_name_bytes),
+      printable(request.bos_policy, most_policy_bytes));
 }
 
 /// The value of the attribute `coordinates`: the coordinates besides the dimension scales. Empty if there are none.

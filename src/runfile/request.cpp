@@ -2,8 +2,10 @@
 
 #include "core/check.h"
 #include "core/checked.h"
+#include "core/counted.h"
 #include "core/knobs.h"
 #include "core/nearest.h"
+#include "core/number_ranges.h"
 #include "runfile/first_key.h"
 #include "runfile/request_fields.h"
 #include "runfile/shard.h"
@@ -145,10 +147,20 @@ void Request::validate(std::string_view where) const {
                               first_keys,
                               std::int64_t{sizeof(double)}};
   checked_elements(largest, fmt::format("{}: size of the largest dataset", where));
+  CHECK(layer_kv_heads.empty() || layer_kv_heads.size() == layers.size(),
+        "{}: 'layer_kv_heads' has {} numbers; 'layers' has {}", where, layer_kv_heads.size(), layers.size());
+  for (const std::int64_t own : layer_kv_heads)
+    CHECK(own >= 1 && kv_heads % own == 0, "{}: 'layer_kv_heads' holds {}; each must divide 'kv_heads' ({})", where,
+          own, kv_heads);
   if (!spread) return;
   const std::int64_t needed = tokens_needed(layout_of(*this), lengths.back());
   CHECK(*spread >= needed, "{}: 'spread' is {}; {} samples of length {} need at least {} tokens", where, *spread,
         samples, lengths.back(), needed);
+}
+
+std::string kv_heads_in_words(const MeasuredModel& model) {
+  if (model.layer_kv_heads.empty()) return counted(model.kv_heads, "KV head");
+  return either_number(model.layer_kv_heads) + " KV heads";
 }
 
 std::string Request::difference(const Request& other, const InputNames& stored_names, const InputNames& names) const {

@@ -26,7 +26,11 @@ struct MeasuredModel {
   std::string family;
   std::vector<std::int64_t> layers;  ///< original indices, in order
   std::int64_t heads = 0;
-  std::int64_t kv_heads = 0;
+  std::int64_t kv_heads = 0;  ///< of the axis kv_head: if layers differ, the largest number
+  /// [layer of `layers`] KV heads of the layer, each a divisor of kv_heads. On the axis kv_head each of them stands
+  /// kv_heads / own times in a row. JSON has this key only if some layer has fewer than kv_heads, so older requests,
+  /// which do not know it, are read and written unchanged.
+  std::vector<std::int64_t> layer_kv_heads;
   std::int64_t head_dim = 0;
   std::int64_t max_positions = 0;
   std::vector<std::string> attention;  ///< per layer of `layers`: "global" or "window:512"
@@ -36,6 +40,9 @@ struct MeasuredModel {
   /// know it, are read and written unchanged.
   bool filtered = false;
 };
+
+/// "1 KV head", "8 KV heads", or "2 or 4 KV heads" where layers differ.
+std::string kv_heads_in_words(const MeasuredModel& model);
 
 /// Names of the inputs of a sweep, for messages. They are not part of its request.
 struct InputNames {

@@ -205,6 +205,7 @@ std::vector<RequestField> make_fields() {
       field_of("head_dim", &Request::head_dim),
       field_of("heads", &Request::heads),
       field_of("kv_heads", &Request::kv_heads),
+      optional_field("layer_kv_heads", &Request::layer_kv_heads, Json::array()),
       field_of("max_positions", &Request::max_positions),
       field_of("nested", &Request::nested, "--nested"),
       field_of("nll", &Request::nll, "nll (--no-nll)"),

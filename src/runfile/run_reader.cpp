@@ -173,6 +173,11 @@ std::int64_t RunReader::heads() const {
 std::int64_t RunReader::kv_heads() const {
   return state_->request.kv_heads;
 }
+
+std::int64_t RunReader::kv_heads(std::size_t layer) const {
+  const std::vector<std::int64_t>& own = state_->request.layer_kv_heads;
+  return own.empty() ? kv_heads() : own.at(layer);
+}
 const std::vector<std::string>& RunReader::attention() const {
   return state_->request.attention;
 }

@@ -28,7 +28,10 @@ class RunReader {
   std::int64_t samples() const;
   const std::vector<std::int64_t>& layers() const;  ///< original indices
   std::int64_t heads() const;
-  std::int64_t kv_heads() const;
+  std::int64_t kv_heads() const;  ///< of the axis kv_head
+  /// KV heads of the model in a layer, by its position among the measured ones. Each stands kv_heads() / own times in a
+  /// row on the axis kv_head.
+  std::int64_t kv_heads(std::size_t layer) const;
   const std::vector<std::string>& attention() const;  ///< per layer
   bool complete(std::size_t length_index, std::int64_t sample) const;
   /// Leaves the other lengths out of every analysis; the datasets keep them.

@@ -31,6 +31,7 @@ ChunkReducer::ChunkReducer(std::vector<std::int64_t> layers, const hooks::Attent
       layout_(layout),
       length_(length),
       per_query_(per_query),
+      has_sink_logits_(std::ranges::any_of(layers_, [&](std::int64_t layer) { return layout.has_sink_logits(layer); })),
       added_(layers_.size(), false) {}
 
 std::size_t ChunkReducer::row_of(std::int64_t layer) const {
@@ -107,8 +108,11 @@ void ChunkReducer::add_sink_bound(std::size_t row, std::int64_t head, const Sink
 }
 
 void ChunkReducer::add_values(std::size_t row, const kernels::QueryStatistics& statistics, const at::Tensor& value) {
-  const at::Tensor norms = as_rows(value.to(at::kDouble).norm(2, -1));  // [kv_head, key]
-  const at::Tensor variance = as_rows(statistics.value_variance.to(at::kDouble).mean(-1));
+  // A layer with fewer KV heads than others stores each where the query heads look that read it.
+  const std::int64_t repeats = layout_.kv_heads / value.size(0);
+  const auto stored = [repeats](const at::Tensor& own) { return as_rows(own.repeat_interleave(repeats, 0)); };
+  const at::Tensor norms = stored(value.to(at::kDouble).norm(2, -1));  // [kv_head, key]
+  const at::Tensor variance = stored(statistics.value_variance.to(at::kDouble).mean(-1));
   // The lemma is about the weights of the keys. They sum to one if a learned sink logit is left out.
   const at::Tensor weights =
       as_rows(statistics.first_weight.defined() ? statistics.first_weight : statistics.first_mass.select(-1, 0));
@@ -143,7 +147,10 @@ void ChunkReducer::add(std::int64_t layer, const kernels::QueryStatistics& stati
       add_scalar(std::string(quantity.name), row, statistics.*kernels::query_field(quantity.source).tensor);
   }
   add_scalar("bos_mass", row, statistics.first_mass.select(-1, 0));
-  if (statistics.sink_logit_mass.defined()) add_scalar("sink_logit_mass", row, statistics.sink_logit_mass);
+  if (has_sink_logits_) {  // in a layer without them nothing takes a share
+    const bool own = statistics.sink_logit_mass.defined();
+    add_scalar("sink_logit_mass", row, own ? statistics.sink_logit_mass : at::zeros_like(statistics.n_eff));
+  }
   add_by_key("first_mass", row, statistics.first_mass);
   const at::Tensor columns = as_rows(statistics.column_mean);
   std::copy_n(columns.const_data_ptr<double>(), columns.numel(),

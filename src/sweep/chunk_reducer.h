@@ -24,7 +24,7 @@ class ChunkReducer {
 
   /// @param layer       original index
   /// @param statistics  fields [head, query]
-  /// @param value       [kv_head, position, head_dim]
+  /// @param value       [kv_head, position, head_dim] of the layer's own KV heads
   void add(std::int64_t layer, const kernels::QueryStatistics& statistics, const at::Tensor& value);
 
   /// Stores the mean over head_dim of a gate with one entry per dimension.
@@ -60,6 +60,7 @@ class ChunkReducer {
   hooks::AttentionLayout layout_;
   std::int64_t length_;
   bool per_query_;
+  bool has_sink_logits_;  ///< some of the layers
   std::vector<bool> added_;
   std::int64_t queries_without_keys_ = 0;
   std::int64_t queries_undefined_ = 0;

@@ -88,6 +88,31 @@ TEST(InactiveHeads, ScoresComeFromASweep) {
   EXPECT_EQ(norms[2], norms[3]);
 }
 
+TEST(InactiveHeads, ALayerWithFewerKvHeadsHasTheirValues) {
+  const gainlens::testing::TemporaryFolder folder;
+  gainlens::testing::SyntheticRun run;
+  run.kv_heads = 4;
+  run.layer_kv_heads.assign(8, 4);
+  run.layer_kv_heads[0] = 2;
+  // Stored as a sweep does: in layer 0 each KV head stands twice in a row.
+  run.value = [](const gainlens::testing::CellKey& key) -> std::optional<double> {
+    if (key.name != "values/first_norm" || key.last != 0) return std::nullopt;
+    return 1.0 + static_cast<double>(key.layer == 0 ? key.head / 2 : key.head);
+  };
+  const runfile::RunReader reader = gainlens::testing::write_run(folder.path() / "run", run);
+  EXPECT_EQ(reader.kv_heads(), 4);
+  EXPECT_EQ(reader.kv_heads(0), 2);
+  EXPECT_EQ(reader.kv_heads(1), 4);
+  const HeadScores found = head_scores(reader);
+  const auto norms = std::ranges::find(found.scores, "|v_0|", &HeadScore::name);
+  ASSERT_NE(norms, found.scores.end());
+  EXPECT_THAT(std::vector(norms->values.begin(), norms->values.begin() + 8), ElementsAre(1, 1, 2, 2, 1, 2, 3, 4));
+  const auto counted = value_norms(reader);
+  ASSERT_TRUE(counted);
+  EXPECT_EQ(counted->heads.size(), 2u + 7 * 4u) << "a KV head that stands twice counts once";
+  EXPECT_EQ(counted->heads[1].kv_head, 1);
+}
+
 TEST(InactiveHeads, ScoresThatOrderNothingAreLeftOut) {
   const gainlens::testing::TemporaryFolder folder;
   gainlens::testing::SyntheticRun run;

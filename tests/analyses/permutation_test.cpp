@@ -33,6 +33,15 @@ ClusteredPairs ordered_pairs(std::size_t layers) {
   return pairs_of(rows, rows);
 }
 
+TEST(BlockPermutation, LayersMayDifferInTheSizeOfTheirGroups) {
+  // Four heads each: one group of four, which cannot be exchanged, then two of two, and four of one.
+  const Rows rows(3, {0.0, 1.0, 2.0, 4.0});
+  ClusteredPairs pairs = pairs_of(rows, rows, 1);
+  EXPECT_EQ(permute_blocks(pairs, {}).arrangements, 24.0 * 24 * 24);
+  pairs.layer_group_size = {4, 2, 1};
+  EXPECT_EQ(permute_blocks(pairs, {}).arrangements, 2.0 * 24);
+}
+
 TEST(BlockPermutation, SixLayersOfTwoHeadsByHand) {
   // Only two of 2^6 arrangements reach |r| = 1: all layers as they are, and all layers mirrored.
   const PermutationTest test = permute_blocks(ordered_pairs(6), {});

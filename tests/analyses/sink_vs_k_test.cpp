@@ -181,6 +181,21 @@ TEST(SinkVsK, InferenceStandsBesideEveryGain) {
   EXPECT_EQ(to_json(result)["correlations"]["kalman_gain"]["inference"]["decision"]["verdict"], "negative");
 }
 
+TEST(SinkVsK, GroupsAreThoseOfTheLayersOwnKvHeads) {
+  const TemporaryFolder folder;
+  SyntheticRun run = planted_run();
+  run.kv_heads = run.heads;
+  const auto arrangements = [&](const char* name) {
+    return sink_vs_k(write_run(folder.path() / name, run)).correlations[0]->inference.blocks.arrangements;
+  };
+  const double alike = arrangements("alike");
+  run.layer_kv_heads.assign(static_cast<std::size_t>(run.layers), run.kv_heads);
+  run.layer_kv_heads[0] = 1;  // nothing to exchange in layer 0
+  double factorial = 1;
+  for (std::int64_t head = 2; head <= run.heads; ++head) factorial *= static_cast<double>(head);
+  EXPECT_EQ(arrangements("fewer"), alike / factorial);
+}
+
 TEST(SinkVsK, CircularShiftIsShownAndDecidesNothing) {
   const TemporaryFolder folder;
   SyntheticRun run = planted_run();

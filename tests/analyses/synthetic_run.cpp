@@ -171,6 +171,7 @@ runfile::Request request_of(const SyntheticRun& run) {
   for (std::int64_t layer = 0; layer < run.layers; ++layer) request.layers.push_back(run.first_layer + layer);
   request.heads = run.heads;
   request.kv_heads = run.kv_heads;
+  request.layer_kv_heads = run.layer_kv_heads;
   request.head_dim = run.head_dim;
   request.attention =
       run.attention.empty() ? std::vector<std::string>(static_cast<std::size_t>(run.layers), "global") : run.attention;

@@ -35,6 +35,7 @@ struct SyntheticRun {
   std::int64_t first_layer = 0;  ///< the model's own number of the first of them
   std::int64_t heads = 4;
   std::int64_t kv_heads = 2;
+  std::vector<std::int64_t> layer_kv_heads;  ///< empty: kv_heads in every layer
   std::int64_t head_dim = 64;
   std::int64_t max_positions = 32768;
   std::vector<std::string> attention;  ///< empty: all global

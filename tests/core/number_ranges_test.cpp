@@ -15,5 +15,11 @@ TEST(NumberRanges, TakesWordsForTheDash) {
   EXPECT_EQ(number_ranges({8, 16, 17, 18}, " to "), "8, 16 to 18");
 }
 
+TEST(NumberRanges, EitherOfTheDistinctNumbers) {
+  EXPECT_EQ(either_number({4, 4}), "4");
+  EXPECT_EQ(either_number({4, 2, 4}), "2 or 4");
+  EXPECT_EQ(either_number({8, 2, 4}), "2, 4 or 8");
+}
+
 }  // namespace
 }  // namespace gainlens

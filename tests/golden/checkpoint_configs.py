@@ -593,6 +593,29 @@ LFM3 = BASE | {
     "pad_token_id": 0,
 }
 
+# Layers with a window have twice as many KV heads, sinks, and a rotary embedding of their own. The kinds of the layers,
+# which of them have experts, and the factor on the values are those of a file that lists none.
+MIMO_V2_FLASH = BASE | {
+    "model_type": "mimo_v2_flash",
+    "architectures": ["MiMoV2FlashForCausalLM"],
+    "num_hidden_layers": 6,
+    "head_dim": 24,
+    "v_head_dim": 16,
+    "attention_bias": True,
+    "sliding_window": 13,
+    "rope_theta": None,
+    "rope_parameters": {
+        "full_attention": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.334},
+        "sliding_attention": {"rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 0.5},
+    },
+    "n_routed_experts": 8,
+    "num_experts_per_tok": 3,
+    "moe_intermediate_size": 12,
+    "n_group": 4,
+    "topk_group": 2,
+    "routed_scaling_factor": 1.5,
+}
+
 CONFIGS = {
     "llama": LLAMA | {"hidden_size": 48, "head_dim": None, "num_hidden_layers": 3},  # head_dim 12: width / heads
     "llama-bias": LLAMA | {"attention_bias": True, "mlp_bias": True},
@@ -686,6 +709,7 @@ CONFIGS = {
     "afmoe": AFMOE,
     "lfm2": LFM2,
     "lfm3": LFM3,
+    "mimo-v2-flash": MIMO_V2_FLASH,
 }
 
 # Weights that are exact in these GGUF types, by the end of their names. Covers every type to which the GGUF writer can

@@ -38,16 +38,20 @@ at::Tensor tensor_of(const formats::TensorEntry& entry) {
 /// Statistics by their names in the golden, each a list over layers.
 using LayerStatistics = std::map<std::string, std::vector<at::Tensor>>;
 
-void add_layer(LayerStatistics& layers, const Golden& golden, const kernels::QueryStatistics& found) {
+/// @param layout  of the model: a golden has the largest number of KV heads in every layer, and sink logits in all or
+///     none
+void add_layer(LayerStatistics& layers, const Golden& golden, const hooks::AttentionLayout& layout,
+               const kernels::QueryStatistics& found) {
   for (const auto& [field, tensor] : fields_by_query(found)) {
     layers[statistics_prefix + field].push_back(tensor.index_select(1, golden.query_positions));
   }
-  if (found.sink_logit_mass.defined()) {
-    layers[statistics_prefix + "sink_logit_mass"].push_back(
-        found.sink_logit_mass.index_select(1, golden.query_positions));
+  if (found.sink_logit_mass.defined() || layout.sink_logits) {
+    const at::Tensor mass = found.sink_logit_mass.defined() ? found.sink_logit_mass : at::zeros_like(found.n_eff);
+    layers[statistics_prefix + "sink_logit_mass"].push_back(mass.index_select(1, golden.query_positions));
   }
   layers[statistics_prefix + "column_mean"].push_back(found.column_mean);
-  layers[statistics_prefix + "value_variance"].push_back(found.value_variance);
+  layers[statistics_prefix + "value_variance"].push_back(
+      found.value_variance.repeat_interleave(layout.kv_heads / found.value_variance.size(0), 0));
 }
 
 /// @param gate  [1, position, head], or [1, position, head, head_dim] for elementwise gates
@@ -196,7 +200,7 @@ std::map<std::string, double> measure(const Golden& golden, at::ScalarType dtype
 
   LayerStatistics layers;
   models::StatisticsAttention statistics(
-      [&](std::int64_t, kernels::QueryStatistics&& found) { add_layer(layers, golden, found); });
+      [&](std::int64_t, kernels::QueryStatistics&& found) { add_layer(layers, golden, model->layout(), found); });
   hooks::Hooks hooks;
   if (model->layout().gated) {
     hooks.observe(hooks::Glob("*.hook_gate"),

@@ -113,7 +113,7 @@ TEST(Goldens, HoldEveryStatistic) {
     const Golden golden = read_golden(name);
     const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
     const bool more = has("gate") || has("gpt-oss") || has("qwen3-next") || has("qwen3-5") || has("afmoe") ||
-                      has("lfm3") || has("granite-swa") || has("granitemoe-swa");
+                      has("lfm3") || has("mimo") || has("granite-swa") || has("granitemoe-swa");
     EXPECT_EQ(golden.expected.size(), more ? 19 : 18)
         << name;  // logits, 17 fields, and the gate or the sink logit's mass
     EXPECT_EQ(golden.bfloat16_error.size(), golden.expected.size()) << name;

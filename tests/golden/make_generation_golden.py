@@ -30,6 +30,7 @@ CHECKPOINTS = {  # with the number of tokens of the longest prompt
     "gpt2": 30,  # learned positions
     "lfm3": 40,  # short convolutions, windows, gates
     "llama": 30,
+    "mimo-v2-flash": 40,  # values of another size than keys, KV heads and sinks by layer
     "mpt": 30,  # ALiBi that is rounded
     "phi3-longrope-short": 90,  # grows beyond its original length, 96: other rotations
     "qwen3-next": 30,  # layers of linear attention

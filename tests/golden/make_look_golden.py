@@ -35,6 +35,7 @@ CHECKPOINTS = (
     "granite-swa",  # an output that is scaled by the share of the keys
     "lfm3",  # short convolutions, gates of heads, norms on both sides
     "llama",
+    "mimo-v2-flash",  # values of another size than keys, with a factor; sinks and KV heads by layer
     "phi",  # a bias of the output head
     "qwen3-gate-headwise",
     "qwen3-next",  # layers of linear attention

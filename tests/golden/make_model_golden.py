@@ -12,9 +12,9 @@ expected.safetensors, everything computed in float64 (reference_model.py):
     logits [P, vocabulary]
     statistics.<field> [layer, head, Q(, key)]
     statistics.column_mean [layer, head, key]
-    statistics.value_variance [layer, kv_head, dimension of values]
+    statistics.value_variance [layer, kv_head, dimension of values]    repeated in layers with fewer KV heads
     statistics.gate [layer, head, Q]                    only if the model has gates
-    statistics.sink_logit_mass [layer, head, Q]         only if the model has sink logits
+    statistics.sink_logit_mass [layer, head, Q]         only if the model has sink logits; 0 in layers without them
     float32_error.<name> [1]                            largest error of the reference's own float32 run
     bfloat16_error.<name> [1]                           root mean square error of the reference's own bfloat16 runs, the
                                                         worse of fused and eager; the largest error would be noisy
@@ -62,8 +62,7 @@ def collect(run, query_positions, logit_positions):
     logits, recorder = run
     layers, gates = recorder.statistics, recorder.gates
     stored = {"logits": logits[logit_positions]}
-    for field in layers[0]:
-        stacked = torch.stack([layer[field] for layer in layers])
+    for field, stacked in reference_model.stacked_statistics(layers).items():
         per_query = field not in ("column_mean", "value_variance")
         stored[f"statistics.{field}"] = stacked[:, :, query_positions] if per_query else stacked
     if gates:

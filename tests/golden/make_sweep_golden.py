@@ -7,6 +7,8 @@ Has the same requirements as make_model_golden.py, and uses the checkpoints and 
 sweep_reference.py computes every dataset in the run.h5 of a sweep at lengths 16 and 48. All numbers are computed in
 float64:
     lengths [2], windows [layer], head_dim [1]    int64; window 0: the layer sees all keys
+    kv_heads [layer]                              int64; only if layers have different numbers of KV heads. Then each KV
+                                                  head of a layer with fewer stands several times in a row below
     48.<field> [layer, head, query(, key)], 48.value_norm [layer, kv_head, key], 48.nll [47]
                                                   for 48 tokens; the first entries are those for 16 tokens
     16.<field>, 48.<field>                        kalman_gain_scaled, and value_variance [layer, kv_head], mean over
@@ -41,10 +43,10 @@ OTHER_FREQUENCIES = ("phi3-longrope-long",)  # the rotation at 80 tokens (expect
 def chunk_of(run, tokens):
     """The chunk of sweep_reference.py, as tensors."""
     logits, recorder = run
-    chunk = {field: torch.stack([layer[field] for layer in recorder.statistics]) for field in recorder.statistics[0]}
+    chunk = reference_model.stacked_statistics(recorder.statistics)
     chunk = {field: tensor for field, tensor in chunk.items() if field not in NOT_STORED}
     chunk["value_variance"] = chunk["value_variance"].mean(-1)
-    chunk["value_norm"] = torch.stack(recorder.value_norms)
+    chunk["value_norm"] = reference_model.stacked(recorder.value_norms)
     chunk["nll"] = -logits[:-1].log_softmax(-1).gather(1, tokens[1:, None])[:, 0]
     if recorder.gates:
         chunk["gate"] = torch.stack(recorder.gates)
@@ -158,6 +160,9 @@ def write_expected(name, checkpoint, folder):
         "head_dim": golden["statistics.value_variance"].shape[-1:].numel() * torch.ones(1, dtype=torch.int64),
         "bfloat16_error": torch.tensor(list(errors.values()), dtype=torch.float64),
     }
+    kv_heads = torch.tensor([len(norms) for norms in recorder.value_norms])
+    if kv_heads.min() < kv_heads.max():
+        stored["kv_heads"] = kv_heads
     stored |= {f"{LENGTHS[-1]}.{field}": tensor for field, tensor in chunks[LENGTHS[-1]].items()}
     stored |= {
         f"{length}.{field}": chunks[length][field] for length in LENGTHS for field in sweep_reference.WHOLE_CHUNK

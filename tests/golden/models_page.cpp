@@ -114,16 +114,21 @@ weights.
 LFM2 and LFM3 have layers of gated short convolutions beside those of softmax attention. They are computed and not
 measured, for the same reason.
 
-gpt-oss and Granite SWA have a learned sink in each head, which takes a share of its weights. AFMoE, LFM3, Qwen 3.5,
-Qwen 3 Next and the gated checkpoints of Qwen 3 multiply what a head returns by a gate. [method.md](method.md) defines
-both.
+gpt-oss, Granite SWA and the layers with a window of MiMo V2 Flash have a learned sink in each head, which takes a share
+of its weights. AFMoE, LFM3, Qwen 3.5, Qwen 3 Next and the gated checkpoints of Qwen 3 multiply what a head returns by a
+gate. [method.md](method.md) defines both.
+
+In MiMo V2 Flash, layers with a window have twice as many KV heads as the others. A run has room for the larger number
+([Run files](run-file.md#axes)). Its values have another size than its keys, and a factor. The published
+configuration is read; its weights were not tried. In this file `sliding_window_size` 128 counts the keys before the
+query: with the query's own key a query sees 129, as in the reference.
 
 DeepSeek V2 and V3 have latent attention: the keys and values of all heads are expanded from one short row for each
 position. A sweep measures the expanded heads. Their values may have another size than their keys; d of the formulas is
 that of the values. Layers that predict further tokens are left out.
 
-Known and refused, with that reason: LFM2 with experts; MiMo V2 Flash, Step 3.5 and Step 3.7, whose layers have
-different numbers of heads or KV heads.
+Known and refused, with that reason: LFM2 with experts; Step 3.5 and Step 3.7, whose layers with a window have another
+number of query heads than the others.
 
 A model that `hf download NAME` has fetched is found by its name: `gainlens inspect Qwen/Qwen3-0.6B` looks into the
 cache of the Hugging Face Hub (HF_HUB_CACHE, HF_HOME, or `~/.cache/huggingface/hub`). Nothing is downloaded.

@@ -23,7 +23,15 @@ EMBEDDINGS = ("embed_tokens.weight", "wte.weight", "embed_in.weight", "word_embe
 CONV1D = ("c_attn.weight", "c_proj.weight", "c_fc.weight")  # GPT-2 stores [in, out]
 CORRECTION = ("e_score_correction_bias", "expert_bias")
 ALWAYS_CHOSEN = 3  # the expert that the correction always chooses
-SPLIT_EXPERTS = ("afmoe", "deepseek_v2", "deepseek_v3", "qwen2_moe", "qwen3_moe", "qwen3_next")  # on disk
+SPLIT_EXPERTS = (  # on disk
+    "afmoe",
+    "deepseek_v2",
+    "deepseek_v3",
+    "mimo_v2_flash",
+    "qwen2_moe",
+    "qwen3_moe",
+    "qwen3_next",
+)
 INNER_NORM = re.compile(r"(q|k|query|key)_(layer)?norm(\.norms\.\d+)?\.weight$")
 NORM = re.compile(r"(norm|norm_[12f]|ln_\w+|ln_?\d?|layernorm)\.weight$")
 
@@ -68,6 +76,8 @@ def projections(weights, config, layer):
     def tensor(suffix):
         return next((value for name, value in found.items() if name.endswith(suffix)), None)
 
+    if config.model_type == "mimo_v2_flash":  # its layers differ
+        kv_heads = tensor("k_proj.weight").shape[0] // head_dim
     if config.model_type in reference_model.GATE_BY_HEAD:  # the queries of each head, then its gate scores
         query = tensor("q_proj.weight").unflatten(0, (kv_heads, heads // kv_heads, 2, head_dim))[:, :, 0]
         return query, tensor("k_proj.weight").unflatten(0, (kv_heads, head_dim))
@@ -281,6 +291,8 @@ def on_disk(name, weights, config):
             stored |= split_experts(tensor_name, tensor)
         elif config.model_type == "mixtral" and ".mlp." in tensor_name:
             stored |= mixtral_experts(tensor_name, tensor)
+        elif config.model_type == "mimo_v2_flash":
+            stored[tensor_name.replace(".sinks", ".attention_sink_bias")] = tensor
         elif config.model_type == "lfm3":
             stored[tensor_name.replace(".g_proj.", ".gate_proj.")] = tensor
         elif config.model_type == "gpt_neox":

@@ -41,6 +41,7 @@ PLUGGABLE = (
     "lfm2",
     "lfm3",
     "llama",
+    "mimo_v2_flash",
     "mistral",
     "mixtral",
     "olmo2",
@@ -68,9 +69,9 @@ GATE_ALONE = {"afmoe": "gate_proj", "lfm3": "g_proj"}
 SINK_ON_OUTPUT = ("granite_swa", "granitemoe_swa")
 FAMILIES = PLUGGABLE + reference_own_attention.FAMILIES
 # For these the reference has only its eager attention function.
-NOT_FUSED = ("gemma2", "gpt_oss", "bloom", "gpt_neo", "gptj", "mpt", *SINK_ON_OUTPUT)
+NOT_FUSED = ("gemma2", "gpt_oss", "mimo_v2_flash", "bloom", "gpt_neo", "gptj", "mpt", *SINK_ON_OUTPUT)
 # Beginnings of the names of routers that do not choose by their logits alone.
-CORRECTED = ("Deepseek", "Afmoe")
+CORRECTED = ("Deepseek", "Afmoe", "MiMo")
 # Constants that published checkpoints hold and that no program reads.
 BUFFERS = (".attn.bias", ".attention.bias", ".masked_bias", ".inv_freq")
 
@@ -166,6 +167,25 @@ class Recorder:
             self.router_logits.append(chosen.scatter(1, output[2], 1.0))
         else:
             self.router_logits.append(output[0].double())
+
+
+def stacked(layers):
+    """Tensors [KV head or head, ..] of the layers as one [layer, ..].
+
+    Of layers with fewer KV heads than others each one is repeated: it stands where the query heads look that read it.
+    """
+    most = max(len(layer) for layer in layers)
+    return torch.stack([layer.repeat_interleave(most // len(layer), dim=0) for layer in layers])
+
+
+def stacked_statistics(layers):
+    """The fields of the statistics of all layers. In a layer without sink logits their mass is 0."""
+    fields = sorted({field for layer in layers for field in layer})
+    found = {}
+    for field in fields:
+        absent = torch.zeros_like(layers[0]["n_eff"]) if field == "sink_logit_mass" else None
+        found[field] = stacked([layer.get(field, absent) for layer in layers])
+    return found
 
 
 class GatedAttention(modeling_qwen3.Qwen3Attention):

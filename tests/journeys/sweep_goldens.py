@@ -80,6 +80,7 @@ class Golden:
         config = {} if absent else json.loads((owner / "config.json").read_text())
         self.layers = attention_layers(config.get("text_config", config), len(self.windows))
         self.head_dim = int(stored["head_dim"][0])
+        self.kv_heads = stored["kv_heads"].tolist() if "kv_heads" in stored else []
         self.chunks = sweep_reference.chunks_of(stored)
         self.datasets = sweep_reference.run_datasets(self.chunks)
         distances = [sweep_reference.distances(chunk) for chunk in self.chunks.values()]
@@ -151,7 +152,8 @@ class Golden:
     def request(self, dtype):
         """What the stored request must say of the model."""
         coordinates = self.coordinates()
-        return {
+        by_layer = {"layer_kv_heads": self.kv_heads} if self.kv_heads else {}
+        return by_layer | {
             "layers": coordinates["layer"],
             "heads": len(coordinates["head"]),
             "kv_heads": len(coordinates["kv_head"]),
@@ -323,10 +325,9 @@ def compare_run(golden, dtype, path):
 def compare_report(golden, dtype, path):
     """Complaints about the description of the model in a report."""
     told = json.loads(path.read_text())["run"]
-    facts = ("layers", "heads", "kv_heads", "head_dim", "attention", "gated", "sink_logits", "dtype")
-    return [
-        f"summary.json: {fact} is {told.get(fact)}" for fact in facts if told.get(fact) != golden.request(dtype)[fact]
-    ]
+    facts = ("layers", "heads", "kv_heads", "layer_kv_heads", "head_dim", "attention", "gated", "sink_logits", "dtype")
+    wanted = golden.request(dtype)
+    return [f"summary.json: {fact} is {told.get(fact)}" for fact in facts if told.get(fact) != wanted.get(fact)]
 
 
 def environment():

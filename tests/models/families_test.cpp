@@ -64,6 +64,7 @@ TEST(Families, TableNamesEachOnce) {
                                                   "lfm2",
                                                   "lfm3",
                                                   "llama",
+                                                  "mimo_v2_flash",
                                                   "mistral",
                                                   "mixtral",
                                                   "mpt",
@@ -96,13 +97,11 @@ TEST(Families, TableNamesEachOnce) {
 TEST(Families, KnownOnesThatAreLeftOutSayWhy) {
   EXPECT_EQ(message_of([] { family_named("lfm2_moe", "here"); }),
             "here: model_type 'lfm2_moe' is not supported: its experts beside short convolutions are not read");
-  for (const char* name : {"mimo_v2_flash", "step3p5", "step3p7"}) {
-    EXPECT_EQ(
-        message_of([&] { family_named(name, "here"); }),
-        fmt::format(
-            "here: model_type '{}' is not supported: its layers have different numbers of heads or KV heads, and one "
-            "number is computed",
-            name));
+  for (const char* name : {"step3p5", "step3p7"}) {
+    EXPECT_EQ(message_of([&] { family_named(name, "here"); }),
+              fmt::format("here: model_type '{}' is not supported: layers with a window have another number of query "
+                          "heads than the others, and a run stores one number",
+                          name));
   }
 }
 
@@ -221,6 +220,78 @@ TEST(Families, Lfm3KindsOfLayersGatesAndRotations) {
               HasSubstr("must be \"conv\", \"sliding_attention\" or \"full_attention\""));
   EXPECT_THAT(message({{"sliding_window", nullptr}}), HasSubstr("sliding_window is null; set it"));
   EXPECT_THAT(message({{"attention_bias", true}}), HasSubstr("have no biases"));
+}
+
+TEST(Families, MimoKindsOfLayersAndValues) {
+  const auto of = [](const Json& changes) {
+    Json config = {{"num_hidden_layers", 7}, {"num_attention_heads", 8}, {"num_key_value_heads", 2}, {"head_dim", 24}};
+    config.update(changes);
+    return read("mimo_v2_flash", config);
+  };
+  const auto message = [&](const Json& changes) { return message_of([&] { of(changes); }); };
+  const DecoderConfig plain = of(Json::object());
+  EXPECT_THAT(plain.window, ElementsAre(0, 129, 129, 129, 129, 0, 129));
+  EXPECT_EQ(plain.kv_heads, 4);
+  EXPECT_THAT(plain.layer_kv_heads, ElementsAre(2, 4, 4, 4, 4, 2, 4));
+  EXPECT_EQ(plain.kv_heads_of(0), 2);
+  EXPECT_TRUE(plain.has_sink_logits(1));
+  EXPECT_FALSE(plain.has_sink_logits(5));
+  EXPECT_EQ(plain.value_dim(), 128);
+  EXPECT_EQ(plain.value_scale, 0.707);
+  EXPECT_EQ(plain.norm_epsilon, 1e-5);
+  EXPECT_FALSE(plain.qkv_bias || plain.output_bias);
+  EXPECT_EQ(plain.rope, (RopeConfig{.base = 5e6, .rotated = 0.334}));
+  EXPECT_EQ(plain.window_rope.value(), (RopeConfig{.base = 1e4, .rotated = 0.334}));
+  EXPECT_THAT(plain.experts.layers, ElementsAre(false, true, true, true, true, true, true));
+  EXPECT_EQ(plain.experts.count, 256);
+  EXPECT_EQ(plain.experts.scale, 1);
+  EXPECT_EQ(plain.experts.scores, RouterScores::sigmoid);
+  EXPECT_EQ(plain.experts.shared_width, 0);
+
+  // The size counts the keys before the query, and comes first.
+  EXPECT_EQ(of({{"sliding_window", 128}, {"sliding_window_size", 128}}).window[1], 129);
+  EXPECT_EQ(of({{"sliding_window", 12}}).window[1], 12);
+  EXPECT_EQ(of({{"attention_value_scale", nullptr}}).value_scale, 1);
+  const DecoderConfig global = of({{"layer_types", Json::array_t(7, "full_attention")}});
+  EXPECT_EQ(global.kv_heads, 2);
+  EXPECT_FALSE(global.sink_logits);
+  const DecoderConfig dense = of({{"mlp_layer_types", Json::array_t(7, "dense")}, {"attention_bias", true}});
+  EXPECT_FALSE(dense.has_experts(6));
+  EXPECT_TRUE(dense.qkv_bias);
+  const Json ropes = {{"full_attention", {{"rope_theta", 50}, {"partial_rotary_factor", 0.5}}},
+                      {"sliding_attention", {{"rope_theta", 20}}}};
+  const DecoderConfig stated = of({{"rope_parameters", ropes}});
+  EXPECT_EQ(stated.rope, (RopeConfig{.base = 50, .rotated = 0.5}));
+  EXPECT_EQ(stated.window_rope.value(), (RopeConfig{.base = 20, .rotated = 0.334}));
+
+  EXPECT_THAT(message({{"num_key_value_heads", 8}}), HasSubstr("twice 'num_key_value_heads', 16 KV heads"));
+  EXPECT_THAT(message({{"swa_num_key_value_heads", 2}}), HasSubstr("must be 4: twice 'num_key_value_heads'"));
+  EXPECT_THAT(message({{"swa_num_attention_heads", 4}}), HasSubstr("the same number of query heads"));
+  EXPECT_THAT(message({{"add_full_attention_sink_bias", true}}), HasSubstr("without a window have no sinks"));
+  EXPECT_THAT(message({{"add_swa_attention_sink_bias", false}}), HasSubstr("layers with a window have sinks"));
+  EXPECT_THAT(message({{"swa_v_head_dim", 64}}), HasSubstr("values of all layers have the same size"));
+  EXPECT_THAT(message({{"rope_theta", 1e7}}), HasSubstr("this is the value without them"));
+  EXPECT_THAT(message({{"swa_rope_theta", 5}}), HasSubstr("this is the value without them"));
+  EXPECT_THAT(message({{"partial_rotary_factor", 0.5}}), HasSubstr("this is the value without them"));
+  EXPECT_THAT(message({{"rope_scaling", {{"rope_type", "linear"}, {"factor", 2}}}}), HasSubstr("'rope_scaling' is"));
+  EXPECT_THAT(message({{"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 20}}}}),
+              HasSubstr("one object for each kind of layer"));
+  Json scaled = ropes;
+  scaled["full_attention"].update({{"rope_type", "linear"}, {"factor", 2}});
+  EXPECT_THAT(message({{"rope_parameters", scaled}}), HasSubstr("no scaling is read in this family"));
+  Json odd = ropes;
+  odd["sliding_attention"]["partial_rotary_factor"] = 0.05;
+  EXPECT_THAT(message({{"rope_parameters", odd}}), HasSubstr("1 of a head's 24 dimensions are rotated"));
+  EXPECT_THAT(message({{"sliding_window", nullptr}}), HasSubstr("sliding_window is null; set it"));
+  EXPECT_THAT(message({{"mlp_layer_types", {"dense"}}}), HasSubstr("must be a list of 7 names, one per layer"));
+  EXPECT_THAT(message({{"mlp_layer_types", Json::array_t(7, "moe")}}), HasSubstr("has \"moe\" at layer 0"));
+  EXPECT_THAT(message({{"hybrid_layer_pattern", {0, 1, 0, 1, 0, 1, 0}}}), HasSubstr("computes other layers"));
+  EXPECT_EQ(message({{"hybrid_layer_pattern", {0, 1, 1, 1, 1, 0, 1}}}), "");
+  EXPECT_THAT(message({{"moe_layer_freq", {1, 1, 1, 1, 1, 1, 1}}}), HasSubstr("computes other layers"));
+  EXPECT_THAT(message({{"scoring_func", "softmax"}}), HasSubstr("must be \"sigmoid\""));
+  EXPECT_THAT(message({{"n_shared_experts", 1}}), HasSubstr("n_shared_experts"));
+  EXPECT_THAT(message({{"n_group", 3}}), HasSubstr("groups must be of one size"));
+  EXPECT_THAT(message({{"attention_projection_layout", "fused_qkv"}}), HasSubstr("tensors of their own"));
 }
 
 TEST(Families, AfmoeKeysOfEarlierCode) {

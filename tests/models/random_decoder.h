@@ -113,6 +113,25 @@ inline std::vector<NamedConfig> every_option() {
     c.logit_soft_cap = 1.5;
   });
   add("sink_logits", [](models::DecoderConfig& c) { c.sink_logits = true; });
+  add("kv_heads_of_layers", [](models::DecoderConfig& c) {
+    c.kv_heads = 4;
+    c.layer_kv_heads = {2, 4};
+    c.window = {0, 5};
+    c.qk_norm = models::QkNorm::whole;
+  });
+  add("narrow_values", [](models::DecoderConfig& c) {
+    c.value_head_dim = 3;
+    c.value_scale = 0.7;
+    c.qkv_bias = true;
+  });
+  add("wide_values_sinks_in_one_layer", [](models::DecoderConfig& c) {
+    c.value_head_dim = 6;
+    c.kv_heads = 2;
+    c.layer_kv_heads = {2, 1};
+    c.sink_logits = true;
+    c.sink_layers = {false, true};
+    c.gate = models::Gate::elementwise;
+  });
   add("plain_mlp", [](models::DecoderConfig& c) {
     c.gated_mlp = false;
     c.activation = models::Activation::gelu_tanh;
@@ -140,12 +159,14 @@ inline std::vector<NamedConfig> every_option() {
   add("latent_attention", [](models::DecoderConfig& c) {
     c.kv_heads = c.heads;
     c.head_dim = 6;
-    c.latent = {.key_rank = 5, .query_rank = 7, .rotated = 4, .value_dim = 3};
+    c.latent = {.key_rank = 5, .query_rank = 7, .rotated = 4};
+    c.value_head_dim = 3;
     c.qkv_bias = c.output_bias = true;
   });
   add("latent_attention_with_wide_values", [](models::DecoderConfig& c) {
     c.kv_heads = c.heads;
-    c.latent = {.key_rank = 5, .rotated = 2, .value_dim = 7};
+    c.latent = {.key_rank = 5, .rotated = 2};
+    c.value_head_dim = 7;
   });
   add("experts_in_groups", [](models::DecoderConfig& c) {
     c.experts = {.count = 6,

@@ -98,7 +98,8 @@ TEST(TensorSlots, LatentAttentionByHand) {
   DecoderConfig config = small_config();
   config.heads = config.kv_heads = 2;
   config.head_dim = 3;
-  config.latent = {.key_rank = 4, .query_rank = 5, .rotated = 2, .value_dim = 2};
+  config.latent = {.key_rank = 4, .query_rank = 5, .rotated = 2};
+  config.value_head_dim = 2;
   TensorNames names;
   names.rotary_pairs = true;
   names.query_latent = "q_a", names.query_of_latent = "q_b", names.key_latent = "kv_a";

@@ -201,6 +201,24 @@ TEST(Request, IgnoredKeysAreKeptAndCompared) {
   EXPECT_EQ(refusal(altered("ignored_config_keys", "a")), "F: 'ignored_config_keys' is \"a\"; it must be an array");
 }
 
+TEST(Request, KvHeadsOfLayersAreKeptAndChecked) {
+  Request request = made_request();
+  EXPECT_FALSE(request.to_json().contains("layer_kv_heads")) << "requests of other models are as they were before";
+  EXPECT_EQ(kv_heads_in_words(request), fmt::format("{} KV heads", request.kv_heads));
+  request.layer_kv_heads.assign(request.layers.size(), request.kv_heads);
+  request.layer_kv_heads.front() = 1;
+  EXPECT_EQ(Request::from_json(request.to_json(), "F").layer_kv_heads, request.layer_kv_heads);
+  EXPECT_EQ(kv_heads_in_words(request), fmt::format("1 or {} KV heads", request.kv_heads));
+  const auto refused = [&](std::vector<std::int64_t> numbers) {
+    request.layer_kv_heads = std::move(numbers);
+    return refusal(request.to_json());
+  };
+  EXPECT_THAT(refused(std::vector<std::int64_t>(request.layers.size(), request.kv_heads + 1)),
+              HasSubstr("each must divide 'kv_heads'"));
+  EXPECT_THAT(refused(std::vector<std::int64_t>(request.layers.size(), 0)), HasSubstr("'layer_kv_heads' holds 0"));
+  EXPECT_THAT(refused(std::vector<std::int64_t>(request.layers.size() + 1, 1)), HasSubstr("'layer_kv_heads' has"));
+}
+
 TEST(Request, AFilterIsKept) {
   Request request = made_request();
   EXPECT_FALSE(request.to_json().contains("filtered")) << "requests without a filter are as they were before";

@@ -153,8 +153,32 @@ TEST(ChunkReducer, ValueNormsAndVarianceByHand) {
   EXPECT_DOUBLE_EQ(result.values.at("variance").values[0], 3);
 }
 
+TEST(ChunkReducer, FewerKvHeadsAreRepeatedAndNoSinkHasNoMass) {
+  hooks::AttentionLayout layout = layout_of_two_heads();
+  layout.heads = 2;
+  layout.kv_heads = 2;
+  layout.layer_kv_heads = {1, 2, 2, 2};
+  layout.sink_logits = true;
+  layout.sink_layers = {false, true, true, true};
+  ChunkReducer reducer({0, 1}, layout, 8, false);
+  auto statistics = ramp_statistics();
+  reducer.add(0, statistics, values);
+  statistics.sink_logit_mass = at::full({2, 8}, 0.25, at::kDouble);
+  statistics.value_variance = statistics.value_variance.repeat_interleave(2, 0);
+  reducer.add(1, statistics, at::cat({values, values * 2}));
+  const auto result = std::move(reducer).finish();
+  EXPECT_THAT(result.summary.at("sink_logit_mass").values, ElementsAre(0, 0, 0.25, 0.25));
+  EXPECT_EQ(result.values.at("min_norm").shape, (std::vector<std::int64_t>{2, 2}));
+  EXPECT_THAT(result.values.at("min_norm").values, ElementsAre(5, 5, 5, 10)) << "layer 0 has one KV head";
+  ChunkReducer without({0}, layout, 8, false);
+  without.add(0, ramp_statistics(), values);
+  EXPECT_FALSE(std::move(without).finish().summary.contains("sink_logit_mass")) << "no measured layer has one";
+}
+
 TEST(ChunkReducer, SinkLogitMassHasNeitherVarianceNorQueries) {
-  ChunkReducer reducer({0}, layout_of_two_heads(), 8, true);
+  hooks::AttentionLayout layout = layout_of_two_heads();
+  layout.sink_logits = true;
+  ChunkReducer reducer({0}, layout, 8, true);
   auto statistics = ramp_statistics();
   statistics.sink_logit_mass =
       0.1 * at::arange(2, at::kDouble).unsqueeze(1) + 0.01 * at::arange(8, at::kDouble).unsqueeze(0);

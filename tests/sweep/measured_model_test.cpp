@@ -41,6 +41,26 @@ TEST(MeasuredModel, SinkLogitsOfACheckpointAreKnownBeforeItsWeights) {
   EXPECT_THAT(model.attention, ElementsAre("window:13", "global", "window:13"));
 }
 
+TEST(MeasuredModel, KvHeadsAndSinksOfLayersAreThoseOfTheMeasuredOnes) {
+  hooks::AttentionLayout layout;
+  layout.heads = layout.kv_heads = 4;
+  layout.window = {0, 8, 8};
+  layout.layer_kv_heads = {2, 4, 4};
+  layout.sink_logits = true;
+  layout.sink_layers = {false, true, true};
+  const runfile::MeasuredModel all = measured_model("made", layout, {0, 1, 2});
+  EXPECT_EQ(all.kv_heads, 4);
+  EXPECT_THAT(all.layer_kv_heads, ElementsAre(2, 4, 4));
+  EXPECT_TRUE(all.sink_logits);
+  const runfile::MeasuredModel alike = measured_model("made", layout, {1, 2});
+  EXPECT_EQ(alike.kv_heads, 4);
+  EXPECT_TRUE(alike.layer_kv_heads.empty());
+  const runfile::MeasuredModel first = measured_model("made", layout, {0});
+  EXPECT_EQ(first.kv_heads, 4) << "one number for every run of the model";
+  EXPECT_THAT(first.layer_kv_heads, ElementsAre(2));
+  EXPECT_FALSE(first.sink_logits);
+}
+
 TEST(MeasuredModel, LayersWithoutAttentionAreNotMeasured) {
   for (const auto kinds : {&hooks::AttentionLayout::delta, &hooks::AttentionLayout::convolution}) {
     hooks::AttentionLayout layout;

@@ -39,7 +39,7 @@ class SlotList {
   /// Adds projections that share one stored tensor. Their biases share another one.
   void linear(std::string_view module, std::initializer_list<std::string_view> fields, RowOrder order,
               bool rotary = false, std::int64_t groups = 0) {
-    if (groups == 0) groups = config_.kv_heads;
+    if (groups == 0) groups = kv_heads();
     std::vector<std::string> biases;
     for (const std::string_view field : fields) biases.push_back(std::string(field) + "_bias");
     add_rows(fmt::format("{}{}.weight", at_, module), {fields.begin(), fields.end()}, order, names_.transposed, rotary,
@@ -60,6 +60,9 @@ class SlotList {
   }
 
  private:
+  /// Of the layer; outside the layers no tensor depends on it.
+  std::int64_t kv_heads() const { return layer_ < 0 ? config_.kv_heads : config_.kv_heads_of(layer_); }
+
   const WeightField* wanted(std::string_view name) const {
     const auto found = fields_.find(name);
     ASSERT(found != fields_.end(), "no weight is called {}", name);
@@ -156,7 +159,7 @@ void SlotList::attention() {
   } else if (names_.query_key_value.empty()) {
     if (names_.gate_score.empty()) {
       linear(names_.query, {"query", "gate_score"}, RowOrder::grouped, names_.rotary_pairs,
-             names_.gate_by_head ? config_.heads : config_.kv_heads);
+             names_.gate_by_head ? config_.heads : kv_heads());
     } else {
       linear(names_.query, {"query"}, RowOrder::sequential, names_.rotary_pairs);
       linear(names_.gate_score, {"gate_score"}, RowOrder::sequential);

@@ -505,13 +505,14 @@ hooks::Qkv Decoder::projected(const Layer& weights, std::int64_t layer, const at
   if (config_.has_latent()) return expanded(weights, layer, input, pass);
   const LayerProjections& projections = weights.projections;
   std::vector<at::Tensor> rows = projected_by({&projections.query, &projections.key, &projections.value}, input);
-  const auto heads = [&](at::Tensor found, std::int64_t count, std::string_view site) {
+  const auto heads = [&](at::Tensor found, std::int64_t dimensions, std::string_view site, double scale = 1) {
     if (config_.qkv_clip) found = found.clamp(-*config_.qkv_clip, *config_.qkv_clip);
-    return pass.at(layer, site, found.view({input.size(0), input.size(1), count, config_.head_dim}));
+    if (scale != 1) found = found * scale;
+    return pass.at(layer, site, found.view({input.size(0), input.size(1), -1, dimensions}));
   };
-  const at::Tensor query = heads(std::move(rows[0]), config_.heads, "attn.hook_q");
-  const at::Tensor key = heads(std::move(rows[1]), config_.kv_heads, "attn.hook_k");
-  const at::Tensor value = heads(std::move(rows[2]), config_.kv_heads, "attn.hook_v");
+  const at::Tensor query = heads(std::move(rows[0]), config_.head_dim, "attn.hook_q");
+  const at::Tensor key = heads(std::move(rows[1]), config_.head_dim, "attn.hook_k");
+  const at::Tensor value = heads(std::move(rows[2]), config_.value_dim(), "attn.hook_v", config_.value_scale);
   return {positioned(query, weights.rest.query_norm, layer, "attn.hook_rot_q", pass).transpose(1, 2),
           positioned(key, weights.rest.key_norm, layer, "attn.hook_rot_k", pass).transpose(1, 2),
           value.transpose(1, 2)};

@@ -65,7 +65,6 @@ struct LatentAttention {
   std::int64_t key_rank = 0;    ///< numbers of that row; 0: keys and values are projected from the stream
   std::int64_t query_rank = 0;  ///< numbers of a row from which queries are expanded; 0: they are projected
   std::int64_t rotated = 0;     ///< dimensions of each query and key that are rotated: the last ones
-  std::int64_t value_dim = 0;   ///< of each head
 };
 
 /// How a router turns logits into scores, of which the best experts are chosen.
@@ -132,8 +131,10 @@ struct DecoderConfig {
   std::int64_t layers = 0;
   std::int64_t width = 0;  ///< of the residual stream
   std::int64_t heads = 0;
-  std::int64_t kv_heads = 0;
-  std::int64_t head_dim = 0;  ///< of queries and keys; also of values, but for latent attention
+  std::int64_t kv_heads = 0;                   ///< if layers differ, the largest number
+  std::vector<std::int64_t> layer_kv_heads;    ///< [layer] KV heads, each a divisor of kv_heads; empty: kv_heads in all
+  std::int64_t head_dim = 0;                   ///< of queries and keys
+  std::optional<std::int64_t> value_head_dim;  ///< of values; empty: as head_dim
   std::int64_t mlp_width = 0;
   std::int64_t vocabulary = 0;
   std::int64_t max_positions = 0;  ///< trained or declared context, after any RoPE scaling the config declares
@@ -160,12 +161,14 @@ struct DecoderConfig {
   bool qkv_bias = false;
   bool output_bias = false;        ///< on the attention's output projection
   std::optional<double> qkv_clip;  ///< projected queries, keys and values are clipped to +- this
+  double value_scale = 1;          ///< factor on projected values
   QkNorm qk_norm = QkNorm::none;
   bool rotated_before_norm = false;  ///< qk_norm comes after the rotation
   double attention_scale = 0;        ///< factor on q.k; 0: 1/sqrt(head_dim)
   bool scale_by_layer = false;       ///< the factor is divided by the layer's number, counted from 1
   double attention_soft_cap = 0;     ///< score s becomes cap tanh(s / cap); 0: no cap
   bool sink_logits = false;          ///< each head has a learned logit in the softmax, without a value
+  std::vector<bool> sink_layers;     ///< with sink_logits: [layer] whether its heads have one; empty: all have
   std::vector<std::int64_t> window;  ///< [layer] number of visible keys, including the query itself; 0: global
   Gate gate = Gate::none;
   LatentAttention latent;
@@ -196,8 +199,16 @@ struct DecoderConfig {
     return positions == Positions::rotary && (unrotated.empty() || !unrotated.at(static_cast<std::size_t>(layer)));
   }
   bool has_latent() const { return latent.key_rank > 0; }
+  /// KV heads of a layer.
+  std::int64_t kv_heads_of(std::int64_t layer) const {
+    return layer_kv_heads.empty() ? kv_heads : layer_kv_heads.at(static_cast<std::size_t>(layer));
+  }
+  /// Whether the heads of a layer have a learned sink logit.
+  bool has_sink_logits(std::int64_t layer) const {
+    return sink_logits && (sink_layers.empty() || sink_layers.at(static_cast<std::size_t>(layer)));
+  }
   /// Dimensions of a head's values.
-  std::int64_t value_dim() const { return has_latent() ? latent.value_dim : head_dim; }
+  std::int64_t value_dim() const { return value_head_dim.value_or(head_dim); }
   /// Dimensions of a head of which RopeConfig::rotated is a share.
   std::int64_t rotary_dim() const { return has_latent() ? latent.rotated : head_dim; }
   /// Whether the layer is one of linear attention by the gated delta rule.

@@ -37,6 +37,13 @@ void check_outer_shapes(const DecoderConfig& config, DecoderWeights weights) {
            "decoder config: {} kinds of layers for {} layers", kinds->size(), config.layers);
   ASSERT(config.kv_heads > 0 && config.heads % config.kv_heads == 0, "decoder config: {} heads over {} kv heads",
          config.heads, config.kv_heads);
+  ASSERT(config.layer_kv_heads.empty() || std::ssize(config.layer_kv_heads) == config.layers,
+         "decoder config: KV heads of {} layers; there are {}", config.layer_kv_heads.size(), config.layers);
+  for (const std::int64_t own : config.layer_kv_heads)
+    ASSERT(own > 0 && config.kv_heads % own == 0, "decoder config: {} KV heads in a layer, {} in others", own,
+           config.kv_heads);
+  ASSERT(config.sink_layers.empty() || std::ssize(config.sink_layers) == config.layers,
+         "decoder config: sink logits of {} layers; there are {}", config.sink_layers.size(), config.layers);
   ASSERT(weights.embedding.defined() && weights.embedding.is_floating_point(),
          "decoder weights: the embedding is missing or not floating point");
   const at::ScalarType dtype = weights.embedding.scalar_type();

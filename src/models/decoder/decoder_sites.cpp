@@ -32,11 +32,12 @@ void add_attention_sites(const DecoderConfig& config, std::int64_t layer, std::v
     sites.push_back({hooks::block_site(layer, name), std::move(shape), on_request});
   };
   const Shape queries = per_position({config.heads, config.head_dim});
-  const Shape keys = per_position({config.kv_heads, config.head_dim});
+  const std::int64_t kv_heads = config.kv_heads_of(layer);
+  const Shape keys = per_position({kv_heads, config.head_dim});
   const Shape outputs = per_position({config.heads, config.value_dim()});
   add("attn.hook_q", queries);
   add("attn.hook_k", keys);
-  add("attn.hook_v", per_position({config.kv_heads, config.value_dim()}));
+  add("attn.hook_v", per_position({kv_heads, config.value_dim()}));
   if (config.rotates(layer)) {
     add("attn.hook_rot_q", queries);
     add("attn.hook_rot_k", keys);

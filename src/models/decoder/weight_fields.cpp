@@ -80,10 +80,12 @@ std::int64_t key_inputs(const DecoderConfig& config) {
   return config.has_latent() ? config.latent.key_rank : config.width;
 }
 
-/// @param attends  the layer has softmax attention; else only its norms are wanted
-void add_attention(const DecoderConfig& config, bool attends, FieldList& list) {
+/// Of a layer without softmax attention only the norms are wanted.
+void add_attention(const DecoderConfig& config, std::int64_t layer, FieldList& list) {
+  const bool attends = config.attends(layer);
+  const std::int64_t kv_heads = config.kv_heads_of(layer);
   const std::int64_t queries = config.heads * config.head_dim, outputs = config.heads * config.value_dim();
-  const std::int64_t keys = config.kv_heads * (config.head_dim - (config.has_latent() ? config.latent.rotated : 0));
+  const std::int64_t keys = kv_heads * (config.head_dim - (config.has_latent() ? config.latent.rotated : 0));
   const bool biased = config.qkv_bias && !config.has_latent();
   list.norm("attention_norm", config.width, config.pre_norm);
   list.add("attention_norm_bias", Kind::bias, {config.width}, config.pre_norm && config.norm_bias);
@@ -92,15 +94,15 @@ void add_attention(const DecoderConfig& config, bool attends, FieldList& list) {
   list.linear("gate_score", "gate_score_bias", {config.gate == Gate::headwise ? config.heads : outputs, config.width},
               attends && config.gate != Gate::none, biased);
   list.linear("key", "key_bias", {keys, key_inputs(config)}, attends, biased);
-  list.linear("value", "value_bias", {config.kv_heads * config.value_dim(), key_inputs(config)}, attends, biased);
+  list.linear("value", "value_bias", {kv_heads * config.value_dim(), key_inputs(config)}, attends, biased);
   const auto normed = [&](std::int64_t heads) {
     return config.qk_norm == QkNorm::whole   ? Shape{heads * config.head_dim}
            : config.qk_norm == QkNorm::heads ? Shape{heads, config.head_dim}
                                              : Shape{config.head_dim};
   };
   list.add("query_norm", Kind::norm, normed(config.heads), attends && config.qk_norm != QkNorm::none);
-  list.add("key_norm", Kind::norm, normed(config.kv_heads), attends && config.qk_norm != QkNorm::none);
-  list.add("sink_logit", Kind::logit, {config.heads}, attends && config.sink_logits);
+  list.add("key_norm", Kind::norm, normed(kv_heads), attends && config.qk_norm != QkNorm::none);
+  list.add("sink_logit", Kind::logit, {config.heads}, attends && config.has_sink_logits(layer));
   list.linear("output", "output_bias", {config.width, outputs}, attends, config.output_bias);
   list.norm("attention_post_norm", config.width, config.post_norm);
 }
@@ -158,7 +160,7 @@ std::vector<bft::FilterSlot> token_precision_slots(const DecoderConfig& config) 
 
 std::vector<WeightField> layer_fields(const DecoderConfig& config, std::int64_t layer) {
   FieldList list;
-  add_attention(config, config.attends(layer), list);
+  add_attention(config, layer, list);
   add_delta(config, config.has_delta(layer), list);
   add_convolution(config, config.has_convolution(layer), list);
   add_mlp(config, config.has_experts(layer), list);

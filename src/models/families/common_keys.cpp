@@ -119,7 +119,8 @@ void check_quantization(ConfigReader& reader) {
         "of quantised weights, MXFP4 and FP8 in blocks of 128 x 128 are read, and GGUF files: give the checkpoint they "
         "were made from");
   }
-  quantization.find("modules_to_not_convert");  // the files show which tensors have scales
+  for (const char* key : {"modules_to_not_convert", "ignored_layers"})
+    quantization.find(key);  // the files show which tensors have scales
   if (method == "fp8") {
     // Statically quantised activations have scales of their own. Those of `dynamic` are computed here without rounding.
     require_value(quantization, "activation_scheme", "dynamic", "activations are not quantised");

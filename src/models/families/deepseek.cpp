@@ -22,7 +22,7 @@ void parse_latent(ConfigReader& reader, DecoderConfig& config) {
   const Json* query_rank = reader.find("q_lora_rank");
   if (query_rank == nullptr || !query_rank->is_null())
     latent.query_rank = reader.integer("q_lora_rank", 1, max_size, 1536);
-  latent.value_dim = reader.integer("v_head_dim", 1, max_size, 128);
+  config.value_head_dim = reader.integer("v_head_dim", 1, max_size, 128);
   config.head_dim = latent.rotated + reader.integer("qk_nope_head_dim", 1, max_size, 128);
   require_value(reader, "qk_head_dim", config.head_dim, "it is the sum of 'qk_nope_head_dim' and 'qk_rope_head_dim'");
   CHECK(config.kv_heads == config.heads,
@@ -40,19 +40,6 @@ std::vector<bool> sparse_layers(ConfigReader& reader, std::int64_t layers, std::
   std::vector<bool> sparse;
   for (std::int64_t layer = 0; layer < layers; ++layer) sparse.push_back(layer >= dense);
   return sparse;
-}
-
-void parse_groups(ConfigReader& reader, Experts& experts, std::optional<std::int64_t> default_groups,
-                  std::optional<std::int64_t> default_kept) {
-  experts.groups = reader.integer("n_group", 1, experts.count, default_groups);
-  experts.kept_groups = reader.integer("topk_group", 1, experts.groups, default_kept);
-  const std::int64_t size = experts.count / experts.groups;
-  CHECK(experts.count % experts.groups == 0 && size >= experts.group_leaders,
-        "{}: {} experts in {} groups ('n_group'); groups must be of one size, at least {}", reader.where(),
-        experts.count, experts.groups, experts.group_leaders);
-  CHECK(experts.per_token <= experts.kept_groups * size,
-        "{}: 'num_experts_per_tok' is {}, and {} groups of {} experts are kept ('topk_group')", reader.where(),
-        experts.per_token, experts.kept_groups, size);
 }
 
 void parse_widths(ConfigReader& reader, Experts& experts, std::int64_t default_width, std::int64_t default_shared) {
@@ -82,7 +69,7 @@ DecoderConfig parse_v2(ConfigReader& reader) {
   if (method == "greedy") {
     for (const char* key : {"n_group", "topk_group"}) reader.find(key);  // all experts can be chosen
   } else {
-    parse_groups(reader, experts, std::nullopt, std::nullopt);
+    parse_expert_groups(reader, experts, std::nullopt, std::nullopt);
   }
   return config;
 }
@@ -103,7 +90,7 @@ DecoderConfig parse_v3(ConfigReader& reader) {
   experts.normalised = reader.boolean("norm_topk_prob", true);
   experts.scale = reader.number("routed_scaling_factor", 1e-6, 1e6, 2.5);
   experts.group_leaders = 2;
-  parse_groups(reader, experts, 8, 4);
+  parse_expert_groups(reader, experts, 8, 4);
   return config;
 }
 

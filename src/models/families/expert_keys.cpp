@@ -26,6 +26,19 @@ std::vector<bool> parse_sparse_layers(ConfigReader& reader, std::int64_t layers)
   return sparse;
 }
 
+void parse_expert_groups(ConfigReader& reader, Experts& experts, std::optional<std::int64_t> default_groups,
+                         std::optional<std::int64_t> default_kept) {
+  experts.groups = reader.integer("n_group", 1, experts.count, default_groups);
+  experts.kept_groups = reader.integer("topk_group", 1, experts.groups, default_kept);
+  const std::int64_t size = experts.count / experts.groups;
+  CHECK(experts.count % experts.groups == 0 && size >= experts.group_leaders,
+        "{}: {} experts in {} groups ('n_group'); groups must be of one size, at least {}", reader.where(),
+        experts.count, experts.groups, experts.group_leaders);
+  CHECK(experts.per_token <= experts.kept_groups * size,
+        "{}: 'num_experts_per_tok' is {}, and {} groups of {} experts are kept ('topk_group')", reader.where(),
+        experts.per_token, experts.kept_groups, size);
+}
+
 std::vector<std::string_view> router_training_keys() {
   return {"output_router_logits", "router_aux_loss_coef"};
 }

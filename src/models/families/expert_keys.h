@@ -4,6 +4,7 @@
 #include "models/families/config_reader.h"
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -17,6 +18,13 @@ Experts parse_experts(ConfigReader& reader, std::string_view count_key, std::int
 /// [layer] whether it has experts: each `decoder_sparse_step`-th, except those in `mlp_only_layers`.
 /// @throws InvalidArgument  as ConfigReader; `mlp_only_layers` is no list of layers
 std::vector<bool> parse_sparse_layers(ConfigReader& reader, std::int64_t layers);
+
+/// Reads `n_group` and `topk_group`: the groups in which experts stand, and how many of them a token chooses from.
+/// @param experts  with `count`, `per_token` and `group_leaders`
+/// @throws InvalidArgument  as ConfigReader; the groups differ in size, or are too small for `group_leaders`; fewer
+///     experts are kept than each token uses
+void parse_expert_groups(ConfigReader& reader, Experts& experts, std::optional<std::int64_t> default_groups,
+                         std::optional<std::int64_t> default_kept);
 
 /// Keys for the training of a router. Families with experts have them.
 std::vector<std::string_view> router_training_keys();

@@ -208,6 +208,15 @@ initializer_range=0.02 intermediate_size=11008 keys_to_ignore_at_inference max_p
 num_attention_heads=32 num_hidden_layers=32 num_key_value_heads pretraining_tp=1 rms_norm_eps=1e-06 rope_theta=10000.0
 tie_word_embeddings=false use_cache=true vocab_size=32000
 )"},
+      {"mimo_v2_flash", R"(
+attention_bias=false attention_dropout=0.0 attention_value_scale=0.707 base_config_key bos_token_id=1 head_dim=192
+hidden_act="silu" hidden_size=4096 initializer_range=0.02 intermediate_size=16384 keys_to_ignore_at_inference
+max_position_embeddings=131072 mlp_layer_types model_type moe_intermediate_size=2048 n_group=1 n_routed_experts=256
+norm_topk_prob=true num_attention_heads=64 num_experts_per_tok=8 num_hidden_layers=48 num_key_value_heads=4
+num_local_experts output_attentions output_router_logits=false rms_norm_eps=1e-05 routed_scaling_factor=1.0
+sliding_window=129 sliding_window_size tie_word_embeddings=false topk_group=1 use_cache=true v_head_dim=128
+vocab_size=152576
+)"},
       {"mistral", R"(
 attention_dropout=0.0 bos_token_id=1 eos_token_id=2 hidden_act="silu" hidden_size=4096 initializer_range=0.02
 intermediate_size=14336 keys_to_ignore_at_inference num_attention_heads=32 num_hidden_layers=32 num_key_value_heads=8

@@ -13,8 +13,8 @@ from pathlib import Path
 
 SUPPORTED = ("afmoe bloom cohere2 deepseek_v2 deepseek_v3 ernie4_5 exaone4 falcon gemma gemma2 gemma3 gemma3_text glm4 "
              "gpt2 gpt_neo gpt_neox gpt_oss gptj granite granite_swa granitemoe_swa hunyuan_v1_dense lfm2 lfm3 llama "
-             "mistral mixtral mpt olmo2 olmo3 opt phi phi3 qwen2 qwen2_moe qwen3 qwen3_5 qwen3_5_moe qwen3_5_moe_text "
-             "qwen3_5_text qwen3_moe qwen3_next seed_oss smollm3 stablelm starcoder2").split()
+             "mimo_v2_flash mistral mixtral mpt olmo2 olmo3 opt phi phi3 qwen2 qwen2_moe qwen3 qwen3_5 qwen3_5_moe "
+             "qwen3_5_moe_text qwen3_5_text qwen3_moe qwen3_next seed_oss smollm3 stablelm starcoder2").split()
 
 # Keys that name places or programs. They compute nothing, and are not stored.
 LEFT_OUT = ["_name_or_path", "transformers_version"]

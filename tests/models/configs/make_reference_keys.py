@@ -23,8 +23,9 @@ from pathlib import Path
 FOLDERS = {"gemma3_text": "gemma3", "qwen3_5_text": "qwen3_5", "qwen3_5_moe_text": "qwen3_5_moe"}
 MODEL_TYPES = ("afmoe bloom cohere2 deepseek_v2 deepseek_v3 ernie4_5 exaone4 falcon gemma gemma2 gemma3 gemma3_text "
                "glm4 gpt2 gpt_neo gpt_neox gpt_oss gptj granite granite_swa granitemoe_swa hunyuan_v1_dense lfm2 lfm3 "
-               "llama mistral mixtral mpt olmo2 olmo3 opt phi phi3 qwen2 qwen2_moe qwen3 qwen3_5 qwen3_5_moe "
-               "qwen3_5_moe_text qwen3_5_text qwen3_moe qwen3_next seed_oss smollm3 stablelm starcoder2").split()
+               "llama mimo_v2_flash mistral mixtral mpt olmo2 olmo3 opt phi phi3 qwen2 qwen2_moe qwen3 qwen3_5 "
+               "qwen3_5_moe qwen3_5_moe_text qwen3_5_text qwen3_moe qwen3_next seed_oss smollm3 stablelm "
+               "starcoder2").split()
 # Shared by all models: what reads a configuration on the way to logits.
 SHARED = ("modeling_utils.py", "modeling_rope_utils.py", "modeling_layers.py", "masking_utils.py", "cache_utils.py",
           "modeling_attn_mask_utils.py", "modeling_flash_attention_utils.py", "activations.py", "conversion_mapping.py",
