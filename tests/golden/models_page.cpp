@@ -120,7 +120,7 @@ gate. [method.md](method.md) defines both.
 
 In MiMo V2 Flash, layers with a window have twice as many KV heads as the others. A run has room for the larger number
 ([Run files](run-file.md#axes)). Its values have another size than its keys, and a factor. The published
-configuration is read; its weights were not tried. In this file `sliding_window_size` 128 counts the keys before the
+configuration is read; its weights were not tried. In that file `sliding_window_size` 128 counts the keys before the
 query: with the query's own key a query sees 129, as in the reference.
 
 DeepSeek V2 and V3 have latent attention: the keys and values of all heads are expanded from one short row for each
