@@ -7,9 +7,7 @@
 #include "core/checked.h"
 #include "core/counted.h"
 #include "core/listener.h"
-#include "core/nearest.h"
 #include "core/quantity.h"
-#include "core/sha256.h"
 #include "data/answer_corruption.h"
 #include "data/answer_scores.h"
 #include "data/chunks.h"
@@ -44,53 +42,7 @@ namespace {
 constexpr const char* checkpoint_names[] = {"config.json", "model.safetensors"};
 constexpr const char* adapter_names[] = {formats::adapter_config_name, formats::adapter_weights_name};
 constexpr const char* predictions_name = "predictions.jsonl";
-constexpr std::int64_t finetune_version = 2;
 constexpr std::size_t prompts_at_once = 16;
-
-const FinetuneArm& arm_named(const std::string& name) {
-  std::vector<std::string> names;
-  for (const FinetuneArm& arm : finetune_arms()) {
-    if (arm.name == name) return arm;
-    names.push_back(arm.name);
-  }
-  throw_invalid("--arm: '{}'; must be one of {}{}", printable(name, 60), fmt::join(names, ", "),
-                did_you_mean(name, names));
-}
-
-void check_settings(const FinetuneSettings& settings) {
-  const auto positive = [](std::int64_t value, const char* option) {
-    CHECK(value >= 1, "{}: {}; must be at least 1", option, value);
-  };
-  positive(settings.epochs, "--epochs");
-  positive(settings.batch, "--batch");
-  positive(settings.max_new, "--max-new");
-  positive(settings.tokens_at_once, "--tokens-at-once");
-  CHECK(settings.dtype == "float32" || settings.dtype == "bfloat16", "--dtype: '{}'; must be float32 or bfloat16",
-        printable(settings.dtype, 40));
-  CHECK(settings.max_length >= 3, "--max-length: {}; must be at least 3", settings.max_length);
-  const auto from_to = [](double value, double most, const char* option) {
-    CHECK(value >= 0 && value <= most, "{}: {}; must be 0 to {}", option, value, most);
-  };
-  from_to(settings.learning_rate, 1, "--learning-rate");
-  from_to(settings.weight_decay, 1, "--weight-decay");
-  from_to(settings.warmup_ratio, 1, "--warmup-ratio");
-  from_to(settings.max_gradient_norm, 1e6, "--max-gradient-norm");
-  from_to(settings.precision_learning_rate, 1e6, "--precision-learning-rate");
-}
-
-Json to_json(const FinetuneSettings& settings) {
-  return {{"epochs", settings.epochs},
-          {"batch", settings.batch},
-          {"learning_rate", settings.learning_rate},
-          {"weight_decay", settings.weight_decay},
-          {"warmup_ratio", settings.warmup_ratio},
-          {"max_gradient_norm", settings.max_gradient_norm},
-          {"precision_learning_rate", settings.precision_learning_rate},
-          {"max_length", settings.max_length},
-          {"max_new", settings.max_new},
-          {"tokens_at_once", settings.tokens_at_once},
-          {"dtype", settings.dtype}};
-}
 
 /// Whether a job writes a whole checkpoint. PEFT knows no filter, so an arm with one always does.
 bool writes_whole(const FinetuneArm& arm, const LoraSettings& lora) {
@@ -107,7 +59,7 @@ std::uint64_t bytes_needed(const FinetuneRequest& request, const models::Checkpo
   const std::uint64_t of_parameter = request.settings.dtype == "bfloat16" ? 20 : 16;
   if (!lora) return of_parameter * static_cast<std::uint64_t>(models::parameter_count(source.config));
   const bool whole = std::ranges::any_of(
-      request.arms, [&](const std::string& arm) { return writes_whole(arm_named(arm), request.settings.lora); });
+      request.arms, [&](const std::string& arm) { return writes_whole(finetune_arm(arm), request.settings.lora); });
   return lora_bytes(source.config, *lora, filter_parameters(request, source), whole);
 }
 
@@ -174,9 +126,9 @@ OrderedJson document_of(const models::CheckpointSource& source, const FinetuneAr
 std::int64_t filter_parameters(const FinetuneRequest& request, const models::CheckpointSource& source) {
   std::int64_t most = 0;
   for (const std::string& name : request.arms) {
-    if (arm_named(name).filter == bft::Arm::plain) continue;
+    if (finetune_arm(name).filter == bft::Arm::plain) continue;
     const models::DecoderConfig config = models::parse_decoder_config(
-        Json(document_of(source, arm_named(name), 0)), fmt::format("--arm {}: {}", name, source.where()));
+        Json(document_of(source, finetune_arm(name), 0)), fmt::format("--arm {}: {}", name, source.where()));
     most = std::max(most, models::parameter_count(config) - models::parameter_count(source.config));
   }
   return most;
@@ -200,20 +152,6 @@ void copy_tokenizer(const models::CheckpointSource& source, const std::filesyste
     std::filesystem::copy_file(file, folder / file.filename(), std::filesystem::copy_options::overwrite_existing);
 }
 
-std::string sha256_of(const std::vector<data::Question>& questions, std::string_view part) {
-  Sha256 hash;
-  for (const data::Question& question : questions) {
-    const Json line = {part, question.id, question.prompt, question.answers};
-    hash.update(line.dump() + "\n");
-  }
-  return hash.hex();
-}
-
-std::string sha256_of(const data::QuestionSplit& split) {
-  return sha256_hex(sha256_of(split.training, "training") + sha256_of(split.validation, "validation") +
-                    sha256_of(split.test, "test"));
-}
-
 /// What all jobs share.
 class Finetuning : public experiment::Subject {
  public:
@@ -231,7 +169,7 @@ class Finetuning : public experiment::Subject {
     for (const double level : request_.noise) {
       const auto rows = std::ssize(training_[runfile::noise_variant(level)] =
                                        rows_of(request_.split.training, level, runfile::noise_variant(level)));
-      for (const std::string& name : request_.arms) check_arm(arm_named(name), rows);
+      for (const std::string& name : request_.arms) check_arm(finetune_arm(name), rows);
     }
     check_memory();
   }
@@ -260,39 +198,16 @@ class Finetuning : public experiment::Subject {
   experiment::StoredResult run(const experiment::Work& work) override;
   void combine() override;
 
-  Json request() const {
-    Json files = Json::object();
-    for (const std::filesystem::path& file : source_.files)
-      if (file.extension() != ".json") files[file.filename().string()] = sha256_file(file);
-    Json training = to_json(request_.settings);
-    if (lora_) training["lora"] = to_json(request_.settings.lora, *lora_);
-    return {{"kind", "train finetune"},
-            {"version", finetune_version},
-            {"unit", "question"},
-            {"model", {{"family", source_.config.family}, {"files", files}}},
-            {"tokenizer", tokenizers::tokenizer_sha256(source_.path)},
-            {"data",
-             {{"name", request_.data_name},
-              {"task", request_.task},
-              {"passages", request_.passages},
-              {"split", sha256_of(request_.split)},
-              {"training", request_.split.training.size()},
-              {"validation", request_.split.validation.size()},
-              {"test", request_.split.test.size()},
-              {"selection_rows", request_.split.selection_rows},
-              {"seed", request_.data_seed}}},
-            {"training", training},
-            {"threads", request_.threads}};
-  }
+  Json request() const { return language::request_of(request_, source_, lora_); }
 
  private:
   runfile::KeptFiles kept_files(const experiment::Job& job) const {
-    if (writes_whole(arm_named(job.arm), request_.settings.lora)) return {job.folder, checkpoint_names};
+    if (writes_whole(finetune_arm(job.arm), request_.settings.lora)) return {job.folder, checkpoint_names};
     return {job.folder, adapter_names};
   }
   /// Stores the weights, or their adapter. Returns the checksums of the files.
   Json keep(const experiment::Job& job, const OrderedJson& document, const models::DecoderWeights& weights) const {
-    if (writes_whole(arm_named(job.arm), request_.settings.lora)) {
+    if (writes_whole(finetune_arm(job.arm), request_.settings.lora)) {
       models::save_checkpoint(job.folder, document, models::merged(weights), at::kFloat);
     } else {
       models::save_lora_adapter(job.folder, source_.config, *lora_, name_of_base(source_.path), weights);
@@ -360,7 +275,7 @@ void Finetuning::check_memory() const {
   memory.state = bytes_needed(request_, source_, lora_);
   models::DecoderConfig config = source_.config;
   for (const std::string& name : request_.arms)
-    if (arm_named(name).filter != bft::Arm::plain) config.filter = filter_options(config, 0);
+    if (finetune_arm(name).filter != bft::Arm::plain) config.filter = filter_options(config, 0);
   if (const auto available = available_memory()) check_fits(config, memory, *available);
   if (!request_.quiet)
     tell_note("activations of up to {} tokens take about {}{}", memory.shape.tokens,
@@ -403,7 +318,7 @@ experiment::StoredResult Finetuning::run(const experiment::Work& work) {
   training::TrainingOutcome outcome;
   std::vector<double> gammas;
   {
-    const FinetuneArm& arm = arm_named(job.arm);
+    const FinetuneArm& arm = finetune_arm(job.arm);
     std::vector<AnswerRow> rows = training_.at(job.variant);
     const std::int64_t warm_up = warm_up_of(std::ssize(rows));
     const OrderedJson document = document_of(source_, arm, warm_up);
@@ -528,40 +443,7 @@ void Finetuning::combine() {
   });
 }
 
-void check_request(const FinetuneRequest& request) {
-  CHECK(!request.arms.empty(), "--arm: at least one is needed");
-  for (auto arm = request.arms.begin(); arm != request.arms.end(); ++arm) {
-    arm_named(*arm);
-    CHECK(std::find(request.arms.begin(), arm, *arm) == arm, "--arm: '{}' is given twice", *arm);
-  }
-  CHECK(!request.noise.empty(), "--noise: at least one level is needed");
-  for (auto level = request.noise.begin(); level != request.noise.end(); ++level) {
-    CHECK(*level >= 0 && *level <= 100, "--noise: {}; must be 0 to 100 (percent)", *level);
-    CHECK(std::find(request.noise.begin(), level, *level) == level, "--noise: {} is given twice", *level);
-  }
-  experiment::check_seeds(request.seed, request.seeds);
-  check_settings(request.settings);
-}
-
 }  // namespace
-
-const std::vector<FinetuneArm>& finetune_arms() {
-  static const std::vector<FinetuneArm> arms = {
-      {"sft", "cross-entropy of the answer tokens", std::nullopt},
-      {"focal", "focal loss whose gamma = softplus(alpha) is learned, from ln 2 on; it can only grow",
-       FocalLoss{.learned = true}},
-      {"focal-0.5", "focal loss with gamma 0.5", FocalLoss{.gamma = 0.5}},
-      {"focal-1", "focal loss with gamma 1", FocalLoss{.gamma = 1}},
-      {"focal-2", "focal loss with gamma 2", FocalLoss{.gamma = 2}},
-      {"bft", "the Bayesian filter in every layer, with the paper's options for fine-tuning", std::nullopt,
-       bft::Arm::bft},
-      {"constant-k", "control: the gain of each dimension is a learned constant", std::nullopt, bft::Arm::constant_k},
-      {"gate", "control: the gain is a learned gate of what attention reads", std::nullopt, bft::Arm::gate},
-      {"plain-decay", "control: scores fall with distance as in the filter, and nothing else", std::nullopt,
-       bft::Arm::plain_decay},
-  };
-  return arms;
-}
 
 std::vector<experiment::Outcome> finetune(const FinetuneRequest& request) {
   check_request(request);
