@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -49,21 +50,47 @@ void give_missing_gradients(const std::vector<models::NamedTensor>& parameters) 
   }
 }
 
-AdamW::AdamW(std::vector<ParameterGroup> groups, const AdamWOptions& options)
+at::Tensor ParameterPiece::of(const at::Tensor& tensor) const {
+  if (count == tensor.numel()) return tensor;
+  ASSERT(tensor.is_contiguous(), "a part of a tensor that is not contiguous");
+  return tensor.detach().view({-1}).narrow(0, first, count);
+}
+
+std::vector<ParameterPiece> pieces_of(const std::vector<ParameterGroup>& groups, const ParameterShare& share) {
+  std::int64_t all = 0;
+  for (const ParameterGroup& group : groups)
+    for (const models::NamedTensor& parameter : group.parameters) all += parameter.tensor.numel();
+  // Without a product that could overflow.
+  const auto border = [&](std::int64_t rank) { return all / share.size * rank + std::min(all % share.size, rank); };
+  const std::int64_t begin = border(share.rank), end = border(share.rank + 1);
+  std::vector<ParameterPiece> pieces;
+  std::int64_t before = 0;
+  for (std::size_t group = 0; group < groups.size(); ++group) {
+    for (std::size_t index = 0; index < groups[group].parameters.size(); ++index) {
+      const std::int64_t after = before + groups[group].parameters[index].tensor.numel();
+      const std::int64_t first = std::max(begin, before), last = std::min(end, after);
+      if (first < last)
+        pieces.push_back({group, index, first - before, last - first});
+      else if (before == after && share.rank == 0)
+        pieces.push_back({group, index, 0, 0});  // without elements
+      before = after;
+    }
+  }
+  return pieces;
+}
+
+AdamW::AdamW(std::vector<ParameterGroup> groups, const AdamWOptions& options, const ParameterShare& share)
     : groups_(std::move(groups)), options_(options) {
   check_options(options_);
   std::set<std::string> names;
-  for (const ParameterGroup& group : groups_) {
-    check_group(group, names);
-    Moments& moments = moments_.emplace_back();
-    for (const auto& [name, tensor] : group.parameters) {
-      moments.parameter.push_back(tensor);
-      moments.mean.push_back(at::zeros_like(tensor, tensor.options().requires_grad(false)));
-      moments.square.push_back(at::zeros_like(tensor, tensor.options().requires_grad(false)));
-      moments.steps.push_back(at::zeros({}, tensor.options().dtype(at::kFloat).requires_grad(false)));
-    }
-  }
+  for (const ParameterGroup& group : groups_) check_group(group, names);
   CHECK(!names.empty(), "optimiser: no parameters; there is nothing to train");
+  for (const ParameterPiece& piece : pieces_of(groups_, share)) {
+    const at::Tensor parameter = piece.of(groups_[piece.group].parameters[piece.index].tensor);
+    const auto zeros = [&] { return at::zeros_like(parameter, parameter.options().requires_grad(false)); };
+    held_.push_back({piece, parameter, zeros(), zeros(),
+                     at::zeros({}, parameter.options().dtype(at::kFloat).requires_grad(false))});
+  }
 }
 
 void AdamW::zero_gradients() {
@@ -106,15 +133,20 @@ void AdamW::step(double factor) {
   const at::NoGradGuard no_gradients;
   for (std::size_t index = 0; index < groups_.size(); ++index) {
     const ParameterGroup& group = groups_[index];
-    Moments& moments = moments_[index];
-    if (moments.parameter.empty()) continue;
-    std::vector<at::Tensor> gradients;
-    for (const auto& [name, tensor] : group.parameters) {
+    std::vector<at::Tensor> parameters, gradients, means, squares, steps;
+    for (const Held& held : held_) {
+      if (held.piece.group != index) continue;
+      const auto& [name, tensor] = group.parameters[held.piece.index];
       ASSERT(tensor.grad().defined(), "parameter {} got no gradient", name);
-      gradients.push_back(tensor.grad());
+      parameters.push_back(held.parameter);
+      gradients.push_back(held.piece.of(tensor.grad()));
+      means.push_back(held.mean);
+      squares.push_back(held.square);
+      steps.push_back(held.steps);
     }
-    at::_foreach_add_(moments.steps, 1);
-    at::_fused_adamw_(moments.parameter, gradients, moments.mean, moments.square, /*max_exp_avg_sqs=*/{}, moments.steps,
+    if (parameters.empty()) continue;
+    at::_foreach_add_(steps, 1);
+    at::_fused_adamw_(parameters, gradients, means, squares, /*max_exp_avg_sqs=*/{}, steps,
                       options_.learning_rate * factor * group.learning_rate_factor, options_.beta1, options_.beta2,
                       group.weight_decay, options_.epsilon, /*amsgrad=*/false, /*maximize=*/false);
   }
@@ -122,32 +154,51 @@ void AdamW::step(double factor) {
 
 std::map<std::string, at::Tensor> AdamW::state() const {
   std::map<std::string, at::Tensor> state;
-  for (std::size_t index = 0; index < groups_.size(); ++index) {
-    for (std::size_t i = 0; i < groups_[index].parameters.size(); ++i) {
-      const std::string& name = groups_[index].parameters[i].name;
-      state["parameter." + name] = moments_[index].parameter[i].detach();
-      state["mean." + name] = moments_[index].mean[i];
-      state["square." + name] = moments_[index].square[i];
-    }
+  for (const ParameterGroup& group : groups_)
+    for (const auto& [name, tensor] : group.parameters) state["parameter." + name] = tensor.detach();
+  for (const Held& held : held_) {
+    const auto& [name, tensor] = groups_[held.piece.group].parameters[held.piece.index];
+    ASSERT(held.piece.count == tensor.numel(), "the moments of {} lie in several processes", name);
+    state["mean." + name] = held.mean;
+    state["square." + name] = held.square;
   }
   return state;
 }
 
 void AdamW::restore(const std::map<std::string, at::Tensor>& state, std::int64_t steps) {
   const at::NoGradGuard no_gradients;
-  auto own = this->state();
+  std::map<std::string, at::Tensor> own;  // what each must be like
+  for (const ParameterGroup& group : groups_)
+    for (const auto& [name, tensor] : group.parameters)
+      for (const char* kind : {"parameter.", "mean.", "square."}) own[kind + name] = tensor.detach();
   for (const auto& [name, tensor] : state)
     CHECK(own.contains(name), "training state: '{}' is not a parameter of this model", printable(name, 100));
-  for (auto& [name, tensor] : own) {
+  for (const auto& [name, tensor] : own) {
     const auto found = state.find(name);
     CHECK(found != state.end(), "training state: '{}' is missing", name);
     CHECK(found->second.sizes() == tensor.sizes() && found->second.scalar_type() == tensor.scalar_type(),
           "training state: '{}' has another shape or type than in this model", name);
-    tensor.copy_(found->second);
+    if (name.starts_with("parameter.")) tensor.copy_(found->second);
   }
-  for (Moments& moments : moments_) {
-    for (at::Tensor& count : moments.steps) count.fill_(static_cast<double>(steps));
+  for (Held& held : held_) {
+    const std::string& name = groups_[held.piece.group].parameters[held.piece.index].name;
+    held.mean.copy_(held.piece.of(state.at("mean." + name)));
+    held.square.copy_(held.piece.of(state.at("square." + name)));
   }
+  set_steps(steps);
+}
+
+std::vector<at::Tensor> AdamW::moments() const {
+  std::vector<at::Tensor> found;
+  for (const Held& held : held_) {
+    found.push_back(held.mean);
+    found.push_back(held.square);
+  }
+  return found;
+}
+
+void AdamW::set_steps(std::int64_t steps) {
+  for (Held& held : held_) held.steps.fill_(static_cast<double>(steps));
 }
 
 }  // namespace gainlens::training

@@ -36,13 +36,33 @@ struct AdamWOptions {
   double epsilon = 1e-8;
 };
 
+/// A process's part of the elements of all parameters, in the order of the groups: parts follow each other in the order
+/// of the ranks, and differ in length by at most 1.
+struct ParameterShare {
+  std::int64_t rank = 0, size = 1;
+};
+
+/// Neighbouring elements of one parameter.
+struct ParameterPiece {
+  std::size_t group = 0, index = 0;   ///< of the parameter in its group
+  std::int64_t first = 0, count = 0;  ///< elements
+
+  /// The piece of a tensor of the parameter's size: the tensor itself if it is the whole, else flat. A view.
+  /// @throws InternalError  a part of a tensor that is not contiguous
+  at::Tensor of(const at::Tensor& tensor) const;
+};
+
+/// The pieces of a share, in the order of the groups.
+std::vector<ParameterPiece> pieces_of(const std::vector<ParameterGroup>& groups, const ParameterShare& share);
+
 /// AdamW (Loshchilov and Hutter, 2019) over parameter groups. Uses libtorch's fused step. Its state can be stored and
-/// restored bit for bit.
+/// restored bit for bit. It may hold the moments of a share of the parameters alone, and then steps these alone.
 class AdamW {
  public:
   /// @throws InvalidArgument  a learning rate, beta, epsilon or decay out of its range; no parameters
-  /// @throws InternalError    a name twice; a parameter that is not a leaf tensor with gradients
-  AdamW(std::vector<ParameterGroup> groups, const AdamWOptions& options);
+  /// @throws InternalError    a name twice; a parameter that is not a leaf tensor with gradients, or is to be divided
+  ///     and not contiguous
+  AdamW(std::vector<ParameterGroup> groups, const AdamWOptions& options, const ParameterShare& share = {});
 
   void zero_gradients();
   /// The gradients of all parameters, in the order of the groups. References, not copies: a parameter without a
@@ -59,19 +79,26 @@ class AdamW {
   void step(double factor);
 
   /// Parameters and both moments, named "parameter.<name>", "mean.<name>", "square.<name>". References, not copies.
+  /// @throws InternalError  it holds a share of the moments
   std::map<std::string, at::Tensor> state() const;
-  /// Restores the state that state() returned after `steps` steps.
+  /// Restores the state that state() returned after `steps` steps, as far as this optimiser holds it.
   /// @throws InvalidArgument  a tensor is missing, unknown, or of another shape or type
   void restore(const std::map<std::string, at::Tensor>& state, std::int64_t steps);
 
+  const std::vector<ParameterGroup>& groups() const { return groups_; }
+  /// Of the pieces of its share, in their order: first the mean, then the square of each. References.
+  std::vector<at::Tensor> moments() const;
+  void set_steps(std::int64_t steps);
+
  private:
-  struct Moments {
-    std::vector<at::Tensor> parameter, mean, square, steps;
+  struct Held {
+    ParameterPiece piece;
+    at::Tensor parameter, mean, square, steps;
   };
 
   std::vector<ParameterGroup> groups_;
   AdamWOptions options_;
-  std::vector<Moments> moments_;  // [group]
+  std::vector<Held> held_;  // in the order of the groups
 };
 
 }  // namespace gainlens::training

@@ -30,7 +30,7 @@ namespace {
 /// because its connection closes.
 constexpr std::chrono::hours longest_wait{24 * 7};
 
-/// Tensors below this size are summed as one, because each sum waits for the network.
+/// Tensors below this size are exchanged as one, because each exchange waits for the network.
 constexpr std::int64_t small_tensor = std::int64_t{1} << 16;
 
 std::string first_line(const c10::Error& error) {
@@ -135,34 +135,37 @@ class GlooReplicas final : public Replicas {
   std::int64_t size() const override { return size_; }
 
   void sum(const std::vector<at::Tensor>& tensors) override {
-    const at::NoGradGuard no_gradients;
-    std::map<at::ScalarType, std::vector<at::Tensor>> small;
-    for (const at::Tensor& tensor : tensors) {
-      if (tensor.numel() < small_tensor)
-        small[tensor.scalar_type()].push_back(tensor);
-      else
-        sum_one(tensor);
-    }
-    for (const auto& [type, together] : small) {
-      std::vector<at::Tensor> flat;
-      for (const at::Tensor& tensor : together) flat.push_back(tensor.flatten());
-      const at::Tensor joined = at::cat(flat);
-      sum_one(joined);
-      std::int64_t at = 0;
-      for (const at::Tensor& tensor : together) {
-        tensor.detach().copy_(joined.narrow(0, at, tensor.numel()).view_as(tensor));
-        at += tensor.numel();
-      }
-    }
+    together(tensors, [this](const at::Tensor& tensor) {
+      meet([&] {
+        std::vector<at::Tensor> one{tensor.detach()};
+        c10d::AllreduceOptions options;
+        options.timeout = longest_wait;
+        return group_->allreduce(one, options);
+      });
+    });
   }
 
-  void copy_from_first(const std::vector<at::Tensor>& tensors) override {
-    for (const at::Tensor& tensor : tensors) {
+  void copy_from(std::int64_t rank, const std::vector<at::Tensor>& tensors) override {
+    together(tensors, [this, rank](const at::Tensor& tensor) {
       meet([&] {
         std::vector<at::Tensor> one{tensor.detach()};
         c10d::BroadcastOptions options;
+        options.rootRank = rank;
         options.timeout = longest_wait;
         return group_->broadcast(one, options);
+      });
+    });
+  }
+
+  void copy_to(std::int64_t from, std::int64_t to, const std::vector<at::Tensor>& tensors) override {
+    if (rank_ != from && rank_ != to) return;
+    for (const at::Tensor& tensor : tensors) {
+      ASSERT(tensor.is_contiguous(), "processes exchange contiguous tensors");
+      if (tensor.numel() == 0) continue;
+      meet([&] {
+        std::vector<at::Tensor> one{tensor.detach().view({-1})};
+        return rank_ == from ? group_->send(one, static_cast<int>(to), 0)
+                             : group_->recv(one, static_cast<int>(from), 0);
       });
     }
   }
@@ -178,20 +181,36 @@ class GlooReplicas final : public Replicas {
   }
 
  private:
-  void sum_one(const at::Tensor& tensor) {
-    ASSERT(tensor.is_contiguous(), "a sum over processes needs contiguous tensors");
-    meet([&] {
-      std::vector<at::Tensor> one{tensor.detach()};
-      c10d::AllreduceOptions options;
-      options.timeout = longest_wait;
-      return group_->allreduce(one, options);
-    });
+  /// Hands over each large tensor by itself, and the small ones of a type as one.
+  template <typename Exchange>
+  static void together(const std::vector<at::Tensor>& tensors, const Exchange& exchange) {
+    const at::NoGradGuard no_gradients;
+    std::map<at::ScalarType, std::vector<at::Tensor>> small;
+    for (const at::Tensor& tensor : tensors) {
+      ASSERT(tensor.is_contiguous(), "processes exchange contiguous tensors");
+      if (tensor.numel() < small_tensor)
+        small[tensor.scalar_type()].push_back(tensor);
+      else
+        exchange(tensor);
+    }
+    for (const auto& [type, of_type] : small) {
+      std::vector<at::Tensor> flat;
+      for (const at::Tensor& tensor : of_type) flat.push_back(tensor.flatten());
+      const at::Tensor joined = at::cat(flat);
+      if (joined.numel() == 0) continue;
+      exchange(joined);
+      std::int64_t at = 0;
+      for (const at::Tensor& tensor : of_type) {
+        tensor.detach().copy_(joined.narrow(0, at, tensor.numel()).view_as(tensor));
+        at += tensor.numel();
+      }
+    }
   }
 
   template <typename Start>
   void meet(const Start& start) {
     try {
-      start()->wait();
+      start()->wait(longest_wait);
     } catch (const std::exception&) {  // gloo throws errors of its own
       throw ReplicaLost(fmt::format(
           "process {} of {}: another process has ended; start all of them again to go on from the last saved state",

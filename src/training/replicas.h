@@ -32,8 +32,13 @@ class Replicas {
   /// Replaces each tensor by its sum over the processes. Every process gets the same bits.
   /// @param tensors  contiguous, of the same shapes and types in every process
   virtual void sum(const std::vector<at::Tensor>& tensors) = 0;
-  /// Replaces each tensor by that of rank 0.
-  virtual void copy_from_first(const std::vector<at::Tensor>& tensors) = 0;
+  /// Replaces each tensor by that of one process.
+  /// @param tensors  contiguous, of the same shapes and types in every process
+  virtual void copy_from(std::int64_t rank, const std::vector<at::Tensor>& tensors) = 0;
+  void copy_from_first(const std::vector<at::Tensor>& tensors) { copy_from(0, tensors); }
+  /// Process `to` gets the numbers of process `from` into its own tensors. The others call it too, and do nothing.
+  /// @param tensors  contiguous, in both processes of the same types with as many elements; elsewhere not read
+  virtual void copy_to(std::int64_t from, std::int64_t to, const std::vector<at::Tensor>& tensors) = 0;
   /// @returns  the text of rank 0
   virtual std::string text_of_first(const std::string& text) = 0;
 
@@ -49,7 +54,8 @@ class SingleReplica final : public Replicas {
   std::int64_t rank() const override { return 0; }
   std::int64_t size() const override { return 1; }
   void sum(const std::vector<at::Tensor>&) override {}
-  void copy_from_first(const std::vector<at::Tensor>&) override {}
+  void copy_from(std::int64_t, const std::vector<at::Tensor>&) override {}
+  void copy_to(std::int64_t, std::int64_t, const std::vector<at::Tensor>&) override {}
   std::string text_of_first(const std::string& text) override { return text; }
 };
 

@@ -3,6 +3,7 @@
 #include "core/check.h"
 #include "core/progress.h"
 #include "training/best_value.h"
+#include "training/shared_adamw.h"
 #include "training/training_state.h"
 
 #include <ATen/ATen.h>
@@ -33,7 +34,7 @@ class Trainer {
         replicas_(replicas),
         state_file_(folder != nullptr ? folder->state_file() : std::filesystem::path()),
         request_(folder != nullptr ? folder->identity() : std::string()),
-        optimizer_(task.parameters(), options.optimizer),
+        optimizer_(task.parameters(), options.optimizer, replicas, options.spread_moments),
         best_(options.patience) {}
 
   TrainingOutcome run() {
@@ -73,7 +74,7 @@ class Trainer {
   /// @throws RunFailed  one of them is not finite; the stored files stay
   std::pair<double, double> gradients() {
     try {
-      const double loss = summed(task_.accumulate_gradients(step_));
+      const double loss = optimizer_.sum(task_.accumulate_gradients(step_));
       if (!std::isfinite(loss)) throw_run_failed("training: the loss is {}", loss);
       return {loss, optimizer_.clip_gradients(options_.max_gradient_norm)};
     } catch (const ReplicaLost&) {
@@ -81,17 +82,6 @@ class Trainer {
     } catch (const RunFailed& error) {
       throw_run_failed("{} at {}; {}. A smaller learning rate may help", error.what(), task_.name_of(step_), kept());
     }
-  }
-
-  /// Adds up the shares of all processes, the gradients too.
-  /// @returns  the loss
-  double summed(double loss) {
-    if (replicas_.size() == 1) return loss;
-    const at::Tensor total = at::scalar_tensor(loss, at::kDouble);
-    std::vector<at::Tensor> shares = optimizer_.gradients();
-    shares.push_back(total);
-    replicas_.sum(shares);
-    return total.item<double>();
   }
 
   void evaluate() {
@@ -128,11 +118,12 @@ class Trainer {
     return fmt::format("step {}, {}", step_, task_.describe(outcome_.history.back().validation_loss));
   }
 
-  void save() const {
-    if (state_file_.empty()) return;
+  void save() {
+    if (!saves_) return;
     TrainingState state;
     state.step = step_;
     state.tensors = optimizer_.state();
+    if (!replicas_.leads()) return;
     Json history = Json::array();
     for (const Evaluation& point : outcome_.history) history.push_back(to_json(point));
     state.notes = {{"best", best_.to_json()}, {"history", history},    {"since_evaluation", since_evaluation_},
@@ -142,21 +133,15 @@ class Trainer {
   }
 
   void resume() {
-    Json notes;
-    if (replicas_.leads()) notes = read_state();
-    if (replicas_.size() > 1) {
-      const Json common = Json::parse(replicas_.text_of_first(Json{{"step", step_}, {"notes", notes}}.dump()));
-      const auto state = optimizer_.state();
-      std::vector<at::Tensor> tensors;
-      tensors.reserve(state.size());
-      for (const auto& [name, tensor] : state) tensors.push_back(tensor);
-      replicas_.copy_from_first(tensors);  // the initial weights, if nothing was saved
-      if (!replicas_.leads()) {
-        step_ = common.at("step").get<std::int64_t>();
-        optimizer_.restore(state, step_);
-        notes = common.at("notes");
-      }
-    }
+    TrainingState state;
+    state.notes = nullptr;
+    if (replicas_.leads()) state = read_state();
+    const Json own = {{"step", state.step}, {"notes", state.notes}, {"saves", !state_file_.empty()}};
+    const Json common = Json::parse(replicas_.text_of_first(own.dump()));
+    step_ = common.at("step").get<std::int64_t>();
+    saves_ = common.at("saves").get<bool>();
+    optimizer_.restore(state.tensors, step_);  // the initial weights, if nothing was saved
+    const Json& notes = common.at("notes");
     if (notes.is_null()) return;
     try {
       read_notes(notes);
@@ -165,11 +150,12 @@ class Trainer {
     }
   }
 
-  /// Restores parameters, optimizer and step from the file.
-  /// @returns  the other things that were stored; null if there is no file
-  Json read_state() {
-    if (!std::filesystem::exists(state_file_)) return nullptr;
-    const TrainingState state = load_training_state(state_file_);
+  /// The state in the file; without tensors and notes if there is none.
+  TrainingState read_state() const {
+    TrainingState state;
+    state.notes = nullptr;
+    if (!std::filesystem::exists(state_file_)) return state;
+    state = load_training_state(state_file_);
     CHECK(state.step <= options_.steps,
           "{}: is at step {}, but the training has only {} steps; delete it to train from the start",
           printable(state_file_.string()), state.step, options_.steps);
@@ -178,9 +164,7 @@ class Trainer {
           "{}: is the state of a training with another request; put the right one back, or delete it to train from the "
           "start",
           printable(state_file_.string()));
-    optimizer_.restore(state.tensors, state.step);
-    step_ = state.step;
-    return state.notes;
+    return state;
   }
 
   void read_notes(const Json& notes) {
@@ -200,10 +184,11 @@ class Trainer {
   Replicas& replicas_;
   std::filesystem::path state_file_;
   std::string request_;  // TrainingFolder::identity()
-  AdamW optimizer_;
+  SharedAdamW optimizer_;
   BestValue best_;
   TrainingOutcome outcome_;
   std::int64_t step_ = 0;
+  bool saves_ = false;  // states; known after resume()
   std::int64_t since_evaluation_ = 0;
   double loss_sum_ = 0;
   double norm_sum_ = 0;

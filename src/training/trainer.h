@@ -56,7 +56,10 @@ struct TrainerOptions {
   double max_gradient_norm = 1;       ///< 0: no clipping
   std::int64_t evaluate_every = 100;  ///< steps; the last step is evaluated in any case
   std::int64_t save_every = 100;      ///< steps; the last step is saved in any case
-  std::int64_t patience = 0;          ///< training stops after so many evaluations without a new best; 0: never
+  /// Of several processes, each holds the moments of its share of the parameters (SharedAdamW): less memory, the same
+  /// numbers to rounding. States hold those of all processes either way.
+  bool spread_moments = false;
+  std::int64_t patience = 0;  ///< training stops after so many evaluations without a new best; 0: never
   std::function<void(const Evaluation&)> evaluated;  ///< called after each evaluation; may be empty
   std::string title = "training";
   std::string unit = "tokens";

@@ -98,6 +98,54 @@ TEST(AdamW, GoesOnFromItsStateWithTheSameBits) {
   EXPECT_TRUE(at::equal(whole.vector, second.vector));
 }
 
+/// Two groups of parameters of 6, 0, 5 and 2 elements.
+std::vector<ParameterGroup> uneven_groups() {
+  return {{"first", {{"a", leaf(at::zeros({2, 3}))}, {"none", leaf(at::zeros({0}))}}},
+          {"second", {{"b", leaf(at::zeros({5}))}, {"c", leaf(at::zeros({2}))}}}};
+}
+
+TEST(ParameterPieces, CoverEveryElementOnceAndAreBalanced) {
+  const std::vector<ParameterGroup> groups = uneven_groups();
+  for (const std::int64_t size : {1, 2, 3, 4, 13, 20}) {
+    std::vector<at::Tensor> counts{at::zeros({2, 3}), at::zeros({0}), at::zeros({5}), at::zeros({2})};
+    for (std::int64_t rank = 0; rank < size; ++rank) {
+      std::int64_t elements = 0;
+      for (const ParameterPiece& piece : pieces_of(groups, {rank, size})) {
+        piece.of(counts[2 * piece.group + piece.index]).add_(1);
+        elements += piece.count;
+      }
+      EXPECT_GE(elements, 13 / size);
+      EXPECT_LE(elements, (13 + size - 1) / size);
+    }
+    for (const at::Tensor& count : counts) EXPECT_TRUE(at::equal(count, at::ones_like(count))) << size;
+  }
+}
+
+TEST(AdamW, OfAShareStepsItAlone) {
+  Fixture whole, divided;
+  const std::vector<ParameterGroup> groups{{"matrices", {{"matrix", divided.matrix}}, 1, 0.1},
+                                           {"vectors", {{"vector", divided.vector}}, 2, 0}};
+  std::vector<AdamW> parts;
+  for (std::int64_t rank = 0; rank < 3; ++rank)
+    parts.emplace_back(groups, AdamWOptions{.learning_rate = 0.01}, ParameterShare{rank, 3});
+  EXPECT_EQ(parts[0].moments().size(), 2u);
+  EXPECT_EQ(parts[0].moments()[0].numel(), 3);  // of 8 elements
+  EXPECT_THROW(parts[0].state(), InternalError);
+  for (int number = 0; number < 4; ++number) {
+    whole.step(number);
+    divided.matrix.mutable_grad() = whole.matrix.grad().clone();
+    divided.vector.mutable_grad() = whole.vector.grad().clone();
+    for (AdamW& part : parts) part.step(1 - 0.1 * number);
+  }
+  EXPECT_LT((divided.matrix - whole.matrix).abs().max().item<double>(), 1e-14);
+  EXPECT_LT((divided.vector - whole.vector).abs().max().item<double>(), 1e-14);
+  // A share is restored from the state of all.
+  AdamW again(groups, {.learning_rate = 0.01}, {1, 3});
+  again.restore(whole.optimizer.state(), 4);
+  for (std::size_t i = 0; i < again.moments().size(); ++i)
+    EXPECT_LT((again.moments()[i] - parts[1].moments()[i]).abs().max().item<double>(), 1e-14) << i;
+}
+
 TEST(AdamW, ClipsAllGradientsTogether) {
   Fixture fixture;
   fixture.matrix.mutable_grad() = at::full({2, 3}, 2.0, at::kDouble);

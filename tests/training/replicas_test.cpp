@@ -8,6 +8,7 @@
 #include "training/process_replicas.h"
 #include "training/thread_replicas.h"
 #include "training/trainer.h"
+#include "training/training_state.h"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -81,7 +82,9 @@ TEST(Replicas, PartsCoverEverythingOnce) {
   }
 }
 
-TEST(Replicas, SeveralTrainAsOneAndRankZeroResumesAll) {
+class SeveralReplicas : public ::testing::TestWithParam<bool> {};  // whether moments are spread
+
+TEST_P(SeveralReplicas, TrainAsOneAndRankZeroResumesAll) {
   const TemporaryFolder folder;
   SingleReplica alone;
   FitLine one(alone);
@@ -95,7 +98,9 @@ TEST(Replicas, SeveralTrainAsOneAndRankZeroResumesAll) {
       FitLine task(replicas);
       std::optional<TrainingFolder> three;
       if (replicas.leads()) three.emplace(folder.path() / "three", Json{{"kind", "test"}});
-      const TrainingOutcome found = train(task, three ? &*three : nullptr, options(steps), replicas);
+      TrainerOptions spread = options(steps);
+      spread.spread_moments = GetParam();
+      const TrainingOutcome found = train(task, three ? &*three : nullptr, spread, replicas);
       EXPECT_EQ(found.steps, steps);
       EXPECT_EQ(found.resumed_at, steps == 40 ? 15 : 0);
       if (steps < 40) return;
@@ -108,7 +113,15 @@ TEST(Replicas, SeveralTrainAsOneAndRankZeroResumesAll) {
       EXPECT_EQ(task.kept > 0, replicas.leads());
     });
   }
+  // The state is that of one process, with every moment.
+  const TrainingState stored = load_training_state(folder.path() / "three" / "state.safetensors");
+  const TrainingState of_one = load_training_state(whole.state_file());
+  ASSERT_EQ(stored.tensors.size(), of_one.tensors.size());
+  for (const auto& [name, tensor] : of_one.tensors)
+    EXPECT_LT((stored.tensors.at(name) - tensor).abs().max().item<double>(), 1e-12) << name;
 }
+
+INSTANTIATE_TEST_SUITE_P(Moments, SeveralReplicas, ::testing::Bool());
 
 Environment environment_of(const std::map<std::string, std::string>& variables) {
   return [variables](const char* name) -> std::optional<std::string> {
@@ -136,6 +149,13 @@ TEST(ProcessReplicas, SumAndCopy) {
       const at::Tensor copied = at::full({4}, static_cast<double>(rank + 7), at::kDouble);
       replicas->copy_from_first({copied});
       EXPECT_TRUE(at::equal(copied, at::full({4}, 7.0, at::kDouble)));
+      const at::Tensor from_last = at::full({3}, static_cast<double>(rank), at::kDouble);
+      replicas->copy_from(2, {from_last, small});
+      EXPECT_TRUE(at::equal(from_last, at::full({3}, 2.0, at::kDouble)));
+      const at::Tensor sent = at::full({70'000}, static_cast<float>(rank)), other = at::full({2}, rank, at::kLong);
+      replicas->copy_to(1, 0, {sent, other});
+      EXPECT_TRUE(at::equal(sent, at::full({70'000}, rank == 0 ? 1.0F : static_cast<float>(rank))));
+      EXPECT_TRUE(at::equal(other, at::full({2}, rank == 0 ? 1 : rank, at::kLong)));
       EXPECT_EQ(replicas->text_of_first(rank == 0 ? "the first" : "another"), "the first");
       EXPECT_EQ(replicas->text_of_first(rank == 0 ? "" : "another"), "");
     });

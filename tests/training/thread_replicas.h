@@ -37,8 +37,18 @@ class ThreadReplicas final : public training::Replicas {
       return total;
     });
   }
-  void copy_from_first(const std::vector<at::Tensor>& tensors) override {
-    replace(tensors, [&](std::size_t i) { return shared_.tensors[0][i].clone(); });
+  void copy_from(std::int64_t rank, const std::vector<at::Tensor>& tensors) override {
+    replace(tensors, [&](std::size_t i) { return shared_.tensors[static_cast<std::size_t>(rank)][i].clone(); });
+  }
+  void copy_to(std::int64_t from, std::int64_t to, const std::vector<at::Tensor>& tensors) override {
+    const at::NoGradGuard no_gradients;
+    if (rank_ == from) shared_.tensors[static_cast<std::size_t>(from)] = tensors;
+    shared_.barrier.arrive_and_wait();
+    if (rank_ == to) {
+      for (std::size_t i = 0; i < tensors.size(); ++i)
+        tensors[i].detach().view({-1}).copy_(shared_.tensors[static_cast<std::size_t>(from)].at(i).view({-1}));
+    }
+    shared_.barrier.arrive_and_wait();
   }
   std::string text_of_first(const std::string& text) override {
     if (rank_ == 0) shared_.text = text;
