@@ -26,7 +26,10 @@ bool is_regular(const fs::path& path) {
 std::optional<fs::path> find_adapter(const fs::path& path) {
   std::error_code error;
   fs::path folder = path;
-  if (!is_regular(path / adapter_config_name)) {
+  const fs::path config = path / adapter_config_name;
+  CHECK(!fs::exists(config, error) || is_regular(config), "{}: is no regular file; the folder of an adapter needs one",
+        printable(config.string()));
+  if (!is_regular(config)) {
     // A model in the cache of the Hub is left to resolve_checkpoint_folder(), with its messages.
     if (is_regular(path / "config.json") || !fs::is_directory(path / "snapshots", error)) return std::nullopt;
     folder = snapshot_of_cache(path);
@@ -46,9 +49,13 @@ fs::path adapter_base(const fs::path& folder, const Environment& environment) {
   const Json config = read_json_file(file, max_adapter_config_bytes);
   CHECK(config.is_object(), "{}: is not a JSON object", where);
   const auto found = config.find(adapter_base_key);
-  CHECK(found != config.end() && found->is_string() && !found->get<std::string>().empty(),
-        "{}: '{}' is missing; it must name the model that the adapter was trained on", where, adapter_base_key);
-  const fs::path named = found->get<std::string>();
+  const bool given = found != config.end() && !found->is_null() && *found != "";
+  CHECK(given, "{}: '{}' is missing; it must name the model that the adapter was trained on", where, adapter_base_key);
+  CHECK(found->is_string(), "{}: '{}' is {}; it must be text that names the model that the adapter was trained on",
+        where, adapter_base_key, printable(found->dump(), 60));
+  fs::path named = found->get<std::string>();
+  std::error_code ignored;
+  if (named.is_relative() && fs::exists(folder / named, ignored)) named = folder / named;
   try {
     const fs::path base = locate_checkpoint(named, environment);
     CHECK(!find_adapter(base), "is an adapter itself; only adapters of a whole model are read");

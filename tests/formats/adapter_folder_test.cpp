@@ -4,6 +4,7 @@
 #include "formats/safetensors_bytes.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include <map>
 #include <string>
@@ -57,12 +58,26 @@ TEST(AdapterFolder, TheBaseIsThatOfTheConfiguration) {
   const auto refused = [&](const std::string& named, const std::string& reason) {
     EXPECT_THAT([&] { base(named); }, ThrowsMessage<InvalidArgument>(HasSubstr(reason))) << named;
   };
+  std::filesystem::create_directories(folder.path() / "adapter" / "own");
+  write_bytes(folder.path() / "adapter" / "own" / "config.json", "{}");
+  EXPECT_EQ(base("own"), folder.path() / "adapter" / "own");  // in its own folder
+  EXPECT_EQ(base("../model"), folder.path() / "adapter" / "../model");
   refused("", "'base_model_name_or_path' is missing");
+  refused("nowhere/to/be/found", "no such folder");
   refused(folder.path() / "lost", "no such folder");
   refused("a/c", "no such model in the cache");
   refused(write_adapter(folder.path() / "other", "{}"), "is an adapter itself");
-  EXPECT_THAT([&] { adapter_base(write_adapter(folder.path() / "adapter", "[]"), environment); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("is not a JSON object")));
+  for (const auto& [config, reason] : {std::pair{"[]", "is not a JSON object"},
+                                       std::pair{"{}", "'base_model_name_or_path' is missing"},
+                                       std::pair{"{\"base_model_name_or_path\": 5}", "is 5; it must be text"}})
+    EXPECT_THAT([&, config = config] { adapter_base(write_adapter(folder.path() / "adapter", config), environment); },
+                ThrowsMessage<InvalidArgument>(HasSubstr(reason)));
+}
+
+TEST(AdapterFolder, APipeInPlaceOfItsConfigurationIsRefused) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo((folder.path() / adapter_config_name).c_str(), 0600), 0);
+  EXPECT_THAT([&] { find_adapter(folder.path()); }, ThrowsMessage<InvalidArgument>(HasSubstr("is no regular file")));
 }
 
 }  // namespace
