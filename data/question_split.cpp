@@ -12,12 +12,6 @@
 namespace gainlens::data {
 namespace {
 
-void check_sizes(const SplitSizes& sizes) {
-  CHECK(sizes.training >= 1, "--train-rows: {}; must be at least 1", sizes.training);
-  CHECK(sizes.validation >= 1, "--validation-rows: {}; must be at least 1", sizes.validation);
-  CHECK(sizes.test >= 0, "--test-rows: {}; must be at least 1, or 0 for all", sizes.test);
-}
-
 void check_enough(std::int64_t found, std::int64_t wanted, const char* option) {
   CHECK(found >= wanted, "{}: {} questions; only {} are left for it", option, wanted, found);
 }
@@ -33,6 +27,12 @@ void see(const std::vector<Question>& questions, std::set<std::string>& seen) {
 }
 
 }  // namespace
+
+void check_sizes(const SplitSizes& sizes) {
+  CHECK(sizes.training >= 1, "--train-rows: {}; must be at least 1", sizes.training);
+  CHECK(sizes.validation >= 1, "--validation-rows: {}; must be at least 1", sizes.validation);
+  CHECK(sizes.test >= 0, "--test-rows: {}; must be at least 1, or 0 for all", sizes.test);
+}
 
 QuestionSplit split_questions(std::vector<Question> all, const SplitSizes& sizes, std::uint64_t seed) {
   check_sizes(sizes);

@@ -12,6 +12,9 @@ struct SplitSizes {
   std::int64_t test = 0;  ///< 0: all that is left
 };
 
+/// @throws InvalidArgument  a size below 1 (of test: below 0)
+void check_sizes(const SplitSizes& sizes);
+
 /// Questions to learn from, to choose the best checkpoint by, and to be tested on.
 struct QuestionSplit {
   std::vector<Question> training, validation, test;
@@ -21,7 +24,7 @@ struct QuestionSplit {
 };
 
 /// Splits one file. No group, and no question by its text, is in two parts. The groups are drawn by the seed.
-/// @throws InvalidArgument  a size below 1 (of test: below 0), fewer questions than asked for in a part
+/// @throws InvalidArgument  as check_sizes(); fewer questions than asked for in a part
 QuestionSplit split_questions(std::vector<Question> all, const SplitSizes& sizes, std::uint64_t seed);
 
 /// The paper's way: training rows are drawn from one file; the other one is the test set, and its first rows choose the

@@ -195,8 +195,12 @@ std::vector<OpenQuestion> read_nq_open(const std::filesystem::path& file) {
   return questions;
 }
 
-OpenPrompts open_prompts(const std::vector<OpenQuestion>& questions, std::int64_t passages, std::uint64_t seed) {
+void check_passages(std::int64_t passages) {
   CHECK(passages >= 1, "--passages: {}; must be at least 1", passages);
+}
+
+OpenPrompts open_prompts(const std::vector<OpenQuestion>& questions, std::int64_t passages, std::uint64_t seed) {
+  check_passages(passages);
   OpenPrompts made;
   for (const OpenQuestion& question : questions)
     if (std::ssize(question.distractors) < passages - 1) made.distractors = Distractors::pool;

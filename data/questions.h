@@ -61,10 +61,13 @@ struct OpenPrompts {
   Distractors distractors = Distractors::retrieved;
 };
 
+/// @throws InvalidArgument  fewer than one passage
+void check_passages(std::int64_t passages);
+
 /// Makes prompts of `passages` passages each: the gold one at a place that is drawn uniformly, and distractors. They
 /// are retrieved if every question has enough of them, else all are drawn from the pool. The prompt is that of Lost in
 /// the Middle. The same seed gives the same prompts; the draws of a question do not depend on the other questions.
-/// @throws InvalidArgument  fewer than one passage; a pool too small for a question
+/// @throws InvalidArgument  as check_passages(); a pool too small for a question
 OpenPrompts open_prompts(const std::vector<OpenQuestion>& questions, std::int64_t passages, std::uint64_t seed);
 
 }  // namespace gainlens::data
