@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <map>
 #include <utility>
 
 namespace gainlens::language {
@@ -18,7 +19,19 @@ MasterWeights::MasterWeights(const models::DecoderConfig& config, models::Decode
   };
   narrow(models::tensors_by_field(copy_));
   if (config.tied_head) copy_.head = copy_.embedding;
-  for (models::LayerWeights& layer : copy_.layers) narrow(models::tensors_by_field(layer));
+  std::map<const void*, at::Tensor> factors;  // by the master: projections that share a stored tensor share its factor
+  const auto narrow_factor = [&](at::Tensor& factor) {
+    at::Tensor& made = factors[factor.unsafeGetTensorImpl()];
+    if (!made.defined()) made = factor.detach().to(type);
+    factor = made;
+  };
+  for (models::LayerWeights& layer : copy_.layers) {
+    narrow(models::tensors_by_field(layer));
+    for (auto& [field, low_rank] : layer.low_rank) {
+      narrow_factor(low_rank.down);
+      narrow_factor(low_rank.up);
+    }
+  }
   for (const auto role : {models::WeightRole::weight, models::WeightRole::precision, models::WeightRole::constant}) {
     for (const models::NamedTensor& weight : models::decoder_parameters(config, masters_, role))
       wide_.push_back(weight.tensor);
