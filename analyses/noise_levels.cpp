@@ -105,7 +105,8 @@ NoiseCell cell_of(const Source& source, std::size_t arm, std::size_t level) {
     const auto& result = source.run.result(*place, seed);
     if (!result) continue;
     cell.seeds.push_back(source.run.seeds[seed]);
-    for (const auto& [name, value] : result->test) cell.means[name].push_back(value);
+    for (const auto& [name, value] : result->test)
+      if (!runfile::is_of_start(name)) cell.means[name].push_back(value);
   }
   return cell;
 }

@@ -276,6 +276,22 @@ PaperTable gamma_table(const FinetunedRun& run) {
   return table;
 }
 
+PaperTable start_table(const FinetunedRun& run) {
+  PaperTable table{
+      "start",
+      "The held-out loss (nats per answer token) before any training: of the pretrained model, and with the "
+      "whole filter in force. Mean over seeds. What the filter costs at its start, training has to mend.",
+      {{"arm and level", true}, {"seeds"}, {"without the filter"}, {"with the filter"}},
+      {}};
+  for (const FilterOfLevel& filter : run.filters) {
+    if (filter.start_loss.empty()) continue;
+    table.rows.push_back({filter.label, std::to_string(filter.start_loss.size()),
+                          fmt::format("{:.4f}", analyses::arm_summary(filter.start_loss).mean),
+                          fmt::format("{:.4f}", analyses::arm_summary(filter.start_loss_with_filter).mean)});
+  }
+  return table;
+}
+
 std::vector<Block> state_blocks(Runs runs) {
   const FinetunedRun& run = runs.front();
   std::vector<Block> blocks;
@@ -289,6 +305,8 @@ std::vector<Block> state_blocks(Runs runs) {
     blocks.emplace_back(CaptionedFigure{"filter-by-layer", fmt::format("The filter of {}", run.filters.front().label),
                                         caption, filter_by_layer_figure(run.filters.front())});
   }
+  PaperTable start = start_table(run);
+  if (!start.rows.empty()) blocks.emplace_back(std::move(start));
   if (!run.gammas.empty()) blocks.emplace_back(gamma_table(run));
   return blocks;
 }
@@ -304,6 +322,12 @@ std::vector<CsvTable> state_csv(const FinetunedRun& run) {
       }
     }
   }
+  CsvTable start{"start", {"arm", "seed_place", "loss", "loss_with_filter"}, {}};
+  for (const FilterOfLevel& one : run.filters) {
+    for (std::size_t seed = 0; seed < one.start_loss.size(); ++seed)
+      start.rows.push_back(
+          {one.label, static_cast<std::int64_t>(seed), one.start_loss[seed], one.start_loss_with_filter[seed]});
+  }
   CsvTable gamma{"gamma", {"arm", "seed_place", "epoch", "gamma"}, {}};
   for (const GammaPath& path : run.gammas) {
     for (std::size_t seed = 0; seed < path.seeds.size(); ++seed) {
@@ -314,6 +338,7 @@ std::vector<CsvTable> state_csv(const FinetunedRun& run) {
   }
   std::vector<CsvTable> tables;
   if (!filter.rows.empty()) tables.push_back(std::move(filter));
+  if (!start.rows.empty()) tables.push_back(std::move(start));
   if (!gamma.rows.empty()) tables.push_back(std::move(gamma));
   return tables;
 }
@@ -343,16 +368,17 @@ const Section<FinetunedRun>& gains_section() {
 }
 
 const Section<FinetunedRun>& state_section() {
-  static const Section<FinetunedRun> section = {.name = "state",
-                                                .title = "What the arms learned",
-                                                .question = "What did the filter and gamma become?",
-                                                .files =
-                                                    [] {
-                                                      return std::vector<std::string>{"filter-by-layer", "gamma"};
-                                                    },
-                                                .keys = {},
-                                                .blocks = state_blocks,
-                                                .tables = state_csv};
+  static const Section<FinetunedRun> section = {
+      .name = "state",
+      .title = "What the arms learned",
+      .question = "What did the filter and gamma become?",
+      .files =
+          [] {
+            return std::vector<std::string>{"filter-by-layer", "start", "gamma"};
+          },
+      .keys = {},
+      .blocks = state_blocks,
+      .tables = state_csv};
   return section;
 }
 

@@ -16,6 +16,8 @@ namespace gainlens::reports {
 struct FilterOfLevel {
   std::string label;  ///< "bft/np0"
   std::vector<analyses::FilterLayer> layers;
+  /// [seed] held-out loss before the training, without the filter and with the whole of it. Empty: not known.
+  std::vector<double> start_loss = {}, start_loss_with_filter = {};
 };
 
 /// What is logged of a learned gamma.

@@ -29,7 +29,8 @@ Names names_in(const ExperimentRun& run) {
   for (const auto& result : run.results) {
     if (!result) continue;
     for (const auto& [name, values] : result->curve) names.curves.insert(name);
-    for (const auto& [name, value] : result->test) names.metrics.insert(name);
+    for (const auto& [name, value] : result->test)
+      if (!is_of_start(name)) names.metrics.insert(name);
   }
   for (const UnitScore& score : run.unit_scores) names.metrics.insert(score.name);
   return names;
@@ -72,7 +73,10 @@ void write_run(const hdf5::Handle& file, const ExperimentRun& run) {
   writer.best_epochs();
   writer.curves(curves, [](const std::string& name) { return Description{"", name + " after each epoch"}; });
   writer.filter();
-  writer.tests(metrics, fmt::format("over the {}s", run.unit()));
+  writer.tests(
+      metrics, fmt::format("over the {}s", run.unit()),
+      {{start_loss, {"nat", "held-out loss before the training, of the pretrained model"}},
+       {start_loss_with_filter, {"nat", "held-out loss before the training, with the whole filter in force"}}});
   const hdf5::Handle scores = writer.group("score", {"arm", "seed", unit_axis});
   for (const UnitScore& score : run.unit_scores)
     writer.score(scores, score.name, H5T_IEEE_F64LE,
@@ -88,8 +92,10 @@ void check_run(const ExperimentRun& run) {
     for (const std::string& name : *all) ASSERT(is_score_name(name), "no dataset can have the name '{}'", name);
   for (const auto& result : run.results) {
     if (!result) continue;
-    ASSERT(result->test.size() == names.metrics.size() && result->scores.size() == run.unit_scores.size(),
-           "{} metrics of {}, {} scores of {}", result->test.size(), names.metrics.size(), result->scores.size(),
+    const auto metrics = static_cast<std::size_t>(
+        std::ranges::count_if(result->test, [](const auto& metric) { return !is_of_start(metric.first); }));
+    ASSERT(metrics == names.metrics.size() && result->scores.size() == run.unit_scores.size(),
+           "{} metrics of {}, {} scores of {}", metrics, names.metrics.size(), result->scores.size(),
            run.unit_scores.size());
     for (const UnitScore& score : run.unit_scores)
       ASSERT(std::abs(result->test.at(score.name) - mean_score(result->scores.at(score.name))) <=
@@ -153,7 +159,7 @@ ExperimentRun read_run(const TrainedRunReader& reader) {
           "{}: has the score '{}' and no metric of this name; the file is damaged", reader.where(), score);
   reader.best_epochs(run);
   for (const std::string& score : scores) reader.score(run, dataset_of(score), score, H5T_IEEE_F64LE);
-  reader.tests(run, metrics);
+  reader.tests(run, metrics, {start_loss, start_loss_with_filter});
   if (reader.has("curve_name")) reader.curves(run, read_names(reader, "curve_name", "curve"));
   for (std::size_t i = 0; i < run.results.size(); ++i) {
     if (!run.results[i]) continue;

@@ -14,6 +14,14 @@ namespace gainlens::runfile {
 inline constexpr std::string_view experiment_run_format = "gainlens-experiment";
 inline constexpr std::int64_t experiment_run_version = 1;
 
+/// Metrics that only some results have: the held-out loss before a training, of the pretrained model and with the whole
+/// filter of the arm in force.
+inline constexpr const char* start_loss = "start_loss";
+inline constexpr const char* start_loss_with_filter = "start_loss_with_filter";
+inline bool is_of_start(std::string_view metric) {
+  return metric == start_loss || metric == start_loss_with_filter;
+}
+
 /// The run of an experiment whose units are no users of recommenders: questions, documents. Every score of
 /// `unit_scores` is in every result, [unit], and its mean is the metric of the same name; a result may have other
 /// metrics too. Docs: docs/run-file.md.

@@ -37,6 +37,8 @@ FilterOfLevel some_filter(double first) {
     layer.mean["gain"] = {first, 0.8};
     layer.mean["precision"] = {first, 1.5};
   }
+  filter.start_loss = {2.25, 2.26};
+  filter.start_loss_with_filter = {3.5, 3.75};
   return filter;
 }
 
@@ -53,7 +55,9 @@ TEST(FinetuneReport, HasFiguresTablesAndASummary) {
                           HasSubstr("all 3 levels"), HasSubstr("all levels but 10%"), HasSubstr("F1 of the paper"),
                           HasSubstr("0.3590 (0.0290)"), HasSubstr("The first 10 questions chose the best epoch too"),
                           HasSubstr("Better than sft after Holm")));
-  EXPECT_THAT(page, HasSubstr("0.69325, 0.69360"));  // gamma: means over seeds, rounded
+  EXPECT_THAT(page, HasSubstr("0.69325, 0.69360"));                    // gamma: means over seeds, rounded
+  EXPECT_THAT(page, AllOf(HasSubstr("2.2550"), HasSubstr("3.6250")));  // the losses before training
+  EXPECT_THAT(bytes_of(folder.path() / "tables" / "start.csv"), HasSubstr("bft/np0,1,2.26,3.75"));
   const Json summary = Json::parse(bytes_of(folder.path() / "summary.json"));
   EXPECT_EQ(summary.at("noise_levels").at("gains").size(), 7u);
   EXPECT_TRUE(summary.at("noise_levels").at("gains")[3].at("comparison").at("scores").at("f1").contains("decision"));

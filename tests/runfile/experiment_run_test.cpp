@@ -120,6 +120,17 @@ TEST_F(ExperimentRunFile, TheFilterIsReadAsItWasWritten) {
   EXPECT_TRUE(found.results[0]->filter.empty());
 }
 
+TEST_F(ExperimentRunFile, SomeResultsHaveLossesFromBeforeTheTraining) {
+  ExperimentRun run = uneven_experiment_run();
+  run.results[3]->test[start_loss] = 2.5;
+  run.results[3]->test[start_loss_with_filter] = 3.5;
+  write_experiment_run(file(), run);
+  const ExperimentRun found = read_experiment_run(file());
+  EXPECT_EQ(found.results[3]->test, run.results[3]->test);
+  EXPECT_EQ(found.results[0]->test, run.results[0]->test);
+  EXPECT_FALSE(found.results[0]->test.contains(start_loss));
+}
+
 TEST_F(ExperimentRunFile, ARunThatCannotBeIsNotWritten) {
   EXPECT_EQ(fault_of([](ExperimentRun&) {}), "written");
   EXPECT_THAT(fault_of([](ExperimentRun& run) { run.request["unit"] = "Document 1"; }), HasSubstr("'Document 1'"));
