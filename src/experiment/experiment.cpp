@@ -184,6 +184,7 @@ std::vector<Outcome> Experiment::run(Json request) {
   std::vector<Outcome> outcomes;
   if (is_together()) {
     for (const Job& job : own_) outcomes.push_back(do_job(job, request, progress, replicas_));
+    if (!replicas_.leads()) return {};
   } else {
     std::vector<Outcome> done = side_by_side(request, progress);
     wait_for_all(replicas_);
@@ -196,7 +197,7 @@ std::vector<Outcome> Experiment::run(Json request) {
                              : Outcome{job, load_result(job.folder / result_name, job.label(), job.seed).result, 0});
     }
   }
-  if (replicas_.leads()) subject_.combine();
+  subject_.combine();
   return outcomes;
 }
 

@@ -131,6 +131,11 @@ void FilterTraining::start_in_force(const FilterPasses& passes) {
   start_initial_precision(passes);
 }
 
+void FilterTraining::take_out_of_force() {
+  const at::NoGradGuard no_gradients;
+  if (has_precision()) precision_.strength.fill_(0);
+}
+
 std::vector<at::Tensor> FilterTraining::ranges() const {
   std::vector<at::Tensor> found{precision_.range};
   for (std::size_t layer = 0; layer + 1 < layers_.size(); ++layer)
@@ -238,9 +243,26 @@ void FilterTraining::learn_from(std::int64_t positions, Replicas& replicas) {
     layers_[layer]->stretch.mul_(memory).add_(sums[layer] / count.item<double>(), 1 - memory);
 }
 
-void FilterTraining::record() {
+void FilterTraining::share_seen(Replicas& replicas) {
+  std::vector<double> numbers;  // sum and count by curve and layer, also of what this process has not seen
+  for (const runfile::FilterCurve& curve : runfile::filter_curves()) {
+    for (std::int64_t layer = 0; layer < std::ssize(layers_); ++layer) {
+      const Sum& own = seen_[{std::string(curve.name), layer}];
+      numbers.insert(numbers.end(), {own.sum, own.count});
+    }
+  }
+  replicas.sum({at::from_blob(numbers.data(), {std::ssize(numbers)}, at::kDouble)});
+  auto number = numbers.begin();
+  for (const runfile::FilterCurve& curve : runfile::filter_curves()) {
+    for (std::int64_t layer = 0; layer < std::ssize(layers_); ++layer, number += 2)
+      seen_[{std::string(curve.name), layer}] = {number[0], number[1]};
+  }
+}
+
+void FilterTraining::record(Replicas* replicas) {
   if (!host_.armed_filter().has_gain()) return;
   const at::NoGradGuard no_gradients;
+  if (replicas != nullptr && replicas->size() > 1) share_seen(*replicas);
   const std::vector<double> energy = host_.jacobian_energy();
   for (std::int64_t layer = 0; layer < std::ssize(layers_); ++layer) {
     const auto index = static_cast<std::size_t>(layer);

@@ -68,6 +68,8 @@ class FilterTraining {
   /// The whole filter acts, in a model that has not been trained: tau_range and the factors of the Jacobian.
   /// @throws RunFailed  a precision is NaN (names the layer)
   void start_in_force(const FilterPasses& passes);
+  /// Nothing of the filter acts: the model is the plain one.
+  void take_out_of_force();
   /// Takes up what the passes of a step give: bft::FilterState::stretch_sums. Null if no running mean is kept.
   std::vector<at::Tensor>* stretch_sums();
   /// After the passes of a step: the running means take up their sums.
@@ -76,7 +78,8 @@ class FilterTraining {
   /// Hooks for the passes of an evaluation. They collect what record() writes down, and change nothing.
   const hooks::Hooks& evaluation_hooks() const { return evaluation_; }
   /// After an evaluation: adds a point for each layer to every curve.
-  void record();
+  /// @param replicas  of which each has evaluated a part; null: this process has evaluated all
+  void record(Replicas* replicas = nullptr);
   /// Adds observers that throw RunFailed, naming the first layer whose precisions are NaN.
   void refuse_nan(hooks::Hooks& hooks) const;
 
@@ -105,6 +108,8 @@ class FilterTraining {
   bool has_precision() const { return precision_.strength.defined(); }
   double share() const { return precision_.strength.item<double>(); }
   void observe_evaluation();
+  /// Adds up what the processes have seen.
+  void share_seen(Replicas& replicas);
   void start_initial_precision(const FilterPasses& passes);
   /// tau_range of the first layer (undefined for kinds of tau that have none), and of each that begins anew.
   std::vector<at::Tensor> ranges() const;
