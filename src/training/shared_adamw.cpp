@@ -49,22 +49,44 @@ void SharedAdamW::step(double factor) {
   for (std::int64_t rank = 0; rank < replicas_.size(); ++rank) replicas_.copy_from(rank, parameter_pieces(rank));
 }
 
+/// The state with room for the moments of all processes, and those of rank 0 in it: a tensor that it holds as a whole
+/// is no copy, so that both together take no more than all moments.
+std::map<std::string, at::Tensor> SharedAdamW::with_moments_of_first(const std::vector<at::Tensor>& own) const {
+  std::map<std::string, at::Tensor> all;
+  const std::vector<ParameterPiece> pieces = pieces_of(own_.groups(), {0, replicas_.size()});
+  const auto parameter_of = [&](const ParameterPiece& piece) -> const models::NamedTensor& {
+    return own_.groups()[piece.group].parameters[piece.index];
+  };
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const models::NamedTensor& parameter = parameter_of(pieces[i]);
+    if (pieces[i].count < parameter.tensor.numel()) continue;
+    all["mean." + parameter.name] = own[2 * i];
+    all["square." + parameter.name] = own[2 * i + 1];
+  }
+  for (const ParameterGroup& group : own_.groups()) {
+    for (const auto& [name, tensor] : group.parameters) {
+      all["parameter." + name] = tensor.detach();
+      for (const char* kind : {"mean.", "square."}) {
+        at::Tensor& moment = all[kind + name];
+        if (!moment.defined()) moment = at::empty(tensor.sizes(), tensor.options().requires_grad(false));
+      }
+    }
+  }
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const models::NamedTensor& parameter = parameter_of(pieces[i]);
+    if (pieces[i].count == parameter.tensor.numel()) continue;
+    pieces[i].of(all.at("mean." + parameter.name)).copy_(own[2 * i]);
+    pieces[i].of(all.at("square." + parameter.name)).copy_(own[2 * i + 1]);
+  }
+  return all;
+}
+
 std::map<std::string, at::Tensor> SharedAdamW::state() {
   if (!spread_) return own_.state();
   own_.zero_gradients();
   const std::vector<at::Tensor> own = own_.moments();
   std::map<std::string, at::Tensor> all;
-  if (replicas_.leads()) {
-    for (const ParameterGroup& group : own_.groups()) {
-      for (const auto& [name, tensor] : group.parameters) {
-        all["parameter." + name] = tensor.detach();
-        for (const char* kind : {"mean.", "square."})
-          all[kind + name] = at::empty(tensor.sizes(), tensor.options().requires_grad(false));
-      }
-    }
-    std::vector<at::Tensor> there = moments_in(all, own_.groups(), {0, replicas_.size()});
-    for (std::size_t i = 0; i < own.size(); ++i) there[i].copy_(own[i]);
-  }
+  if (replicas_.leads()) all = with_moments_of_first(own);
   for (std::int64_t rank = 1; rank < replicas_.size(); ++rank) {
     replicas_.copy_to(rank, 0, replicas_.leads() ? moments_in(all, own_.groups(), {rank, replicas_.size()}) : own);
   }

@@ -42,6 +42,7 @@ class SharedAdamW {
 
  private:
   std::vector<at::Tensor> parameter_pieces(std::int64_t rank) const;
+  std::map<std::string, at::Tensor> with_moments_of_first(const std::vector<at::Tensor>& own) const;
 
   Replicas& replicas_;
   bool spread_;
