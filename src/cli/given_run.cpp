@@ -4,6 +4,7 @@
 #include "core/check.h"
 #include "core/console.h"
 #include "experiment/job.h"
+#include "experiment/proven_run.h"
 #include "recommend/finished_seeds.h"
 #include "recommend/recommender_files.h"
 #include "runfile/gate_arms_run.h"
@@ -130,7 +131,10 @@ std::shared_ptr<const runfile::RecommendRun> given_recommend_run(const fs::path&
 }
 
 std::shared_ptr<const runfile::ExperimentRun> given_experiment_run(const fs::path& path) {
-  return std::make_shared<const runfile::ExperimentRun>(runfile::read_experiment_run(path));
+  experiment::ProvenRun proven = experiment::read_proven_run(path);
+  for (const std::string& sentence : proven.unproven)
+    print_notice("gainlens: warning: {}: {}\n", printable(path.string()), sentence);
+  return std::make_shared<const runfile::ExperimentRun>(std::move(proven.run));
 }
 
 DoubtfulRun open_doubtful_run(const fs::path& path) {

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "runfile/experiment_run.h"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace gainlens::experiment {
+
+/// The run of an experiment, with what could not be proven of it.
+struct ProvenRun {
+  runfile::ExperimentRun run;
+  std::vector<std::string> unproven;  ///< a sentence each; empty if everything was proven
+};
+
+/// Reads a run, and proves its numbers: run.h5 by the checksum beside it, its request by request.json, and every
+/// finished training by the result in its folder, whose own checksum is compared and whose scores must be those of
+/// run.h5. Checkpoints are not read. What is not there is said.
+/// @param path  a run folder or a run.h5
+/// @throws InvalidArgument  as runfile::read_experiment_run(); a file that is there and says something else
+ProvenRun read_proven_run(const std::filesystem::path& path);
+
+}  // namespace gainlens::experiment
