@@ -17,13 +17,19 @@ reports::FinetunedRun read_finetuned_run(const std::filesystem::path& path, cons
   for (std::size_t arm = 0; arm < run->arms.size(); ++arm) {
     const std::string label = printable(run->arms[arm], 60);
     std::vector<analyses::FilterLayer> layers = analyses::filter_layers(*run, arm);
-    if (!layers.empty()) finetuned.filters.push_back({label, std::move(layers)});
     reports::GammaPath path_of{label, {}};
+    std::vector<double> plain, filtered;
     for (std::size_t seed = 0; seed < run->seeds.size(); ++seed) {
       const auto& result = run->result(arm, seed);
+      if (result && result->test.contains(runfile::start_loss) &&
+          result->test.contains(runfile::start_loss_with_filter)) {
+        plain.push_back(result->test.at(runfile::start_loss));
+        filtered.push_back(result->test.at(runfile::start_loss_with_filter));
+      }
       if (result && result->curve.contains(runfile::gamma_curve))
         path_of.seeds.push_back(result->curve.at(runfile::gamma_curve));
     }
+    if (!layers.empty()) finetuned.filters.push_back({label, std::move(layers), plain, filtered});
     if (!path_of.seeds.empty()) finetuned.gammas.push_back(std::move(path_of));
   }
   const Json& data = run->request.at("data");

@@ -24,7 +24,7 @@ void add_model_option(CLI::App& command, std::string& model, const std::string& 
   command
       .add_option("model", model,
                   "Checkpoint folder in Hugging Face layout, its name on the Hub if it is in the cache, GGUF file or "
-                  "a folder with one" +
+                  "a folder with one, or folder of an adapter (LoRA, as PEFT writes it)" +
                       also)
       ->required();
 }

@@ -3,6 +3,7 @@
 #include "cli/given_run.h"
 #include "cli/name_list.h"
 #include "cli/open_model.h"
+#include "cli/spread_option.h"
 #include "cli/text_options.h"
 #include "core/check.h"
 #include "core/console.h"
@@ -11,12 +12,16 @@
 #include "core/listener.h"
 #include "data/question_split.h"
 #include "language/finetune.h"
+#include "models/checkpoint/compute_dtype.h"
+#include "runfile/process_group.h"
+#include "training/process_replicas.h"
 
 #include <ATen/Parallel.h>
 
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +37,9 @@ struct TrainFinetuneArguments {
   std::uint64_t data_seed = 0;
   data::SplitSizes sizes{.training = 1000, .validation = 1000, .test = 0};
   language::FinetuneSettings settings;
+  std::string dtype = "float32";
+  std::optional<std::string> lora_merge;  // empty: the option alone
+  std::string spread = "batches";
   std::string out;
 };
 
@@ -41,11 +49,11 @@ std::string name_of_data(const TrainFinetuneArguments& arguments) {
   return arguments.task == "nq" ? fmt::format("{}, {} passages", name, arguments.passages) : name;
 }
 
-std::vector<data::Question> questions_of(const TrainFinetuneArguments& arguments, const std::string& file) {
+std::vector<data::Question> questions_of(const TrainFinetuneArguments& arguments, const std::string& file, bool leads) {
   if (arguments.task == "squad") return data::read_squad(file);
   if (arguments.task != "nq") return data::read_prompts_and_answers(file);
   data::OpenPrompts made = data::open_prompts(data::read_nq_open(file), arguments.passages, arguments.data_seed);
-  if (made.distractors == data::Distractors::pool)
+  if (made.distractors == data::Distractors::pool && leads)
     tell_warning(
         "{}: has too few retrieved passages; distractors are gold passages of other questions, without the answer, "
         "which are easier to tell apart. The paper's are retrieved",
@@ -53,7 +61,8 @@ std::vector<data::Question> questions_of(const TrainFinetuneArguments& arguments
   return std::move(made.questions);
 }
 
-data::QuestionSplit split_of(const TrainFinetuneArguments& arguments, bool quiet) {
+/// @param leads  of several processes, one tells what is to be told
+data::QuestionSplit split_of(const TrainFinetuneArguments& arguments, bool leads, bool quiet) {
   const bool known = arguments.task == "squad" || arguments.task == "nq";
   CHECK(!known || !arguments.data.empty(), "--data: is missing; give the file with the questions of --task {}",
         arguments.task);
@@ -61,12 +70,13 @@ data::QuestionSplit split_of(const TrainFinetuneArguments& arguments, bool quiet
         printable(arguments.task, 60));
   CHECK(known || arguments.task.ends_with(".jsonl") || arguments.task.ends_with(".jsonl.gz"),
         "--task: '{}'; must be squad, nq or a file *.jsonl", printable(arguments.task, 60));
-  std::vector<data::Question> questions = questions_of(arguments, known ? arguments.data : arguments.task);
-  data::QuestionSplit split = arguments.test.empty()
-                                  ? data::split_questions(std::move(questions), arguments.sizes, arguments.data_seed)
-                                  : data::split_questions(std::move(questions), questions_of(arguments, arguments.test),
-                                                          arguments.sizes, arguments.data_seed);
-  if (quiet) return split;
+  std::vector<data::Question> questions = questions_of(arguments, known ? arguments.data : arguments.task, leads);
+  data::QuestionSplit split =
+      arguments.test.empty()
+          ? data::split_questions(std::move(questions), arguments.sizes, arguments.data_seed)
+          : data::split_questions(std::move(questions), questions_of(arguments, arguments.test, leads), arguments.sizes,
+                                  arguments.data_seed);
+  if (quiet || !leads) return split;
   tell_note("{} to learn from, {} to choose the best epoch by, {} to test on; no question is in two of them{}",
             counted(split.training.size(), "row"), split.validation.size(), split.test.size(),
             split.selection_rows > 0
@@ -116,7 +126,15 @@ void print(const std::vector<experiment::Outcome>& outcomes, const std::string& 
   print_result("scores of every question: {}/run.h5, which gainlens compare and report read\n", printable(out));
 }
 
-void add_lora_options(CLI::App& command, language::LoraSettings& lora) {
+/// What --lora-merge asks for, with or without a value.
+bool merges(const std::optional<std::string>& given) {
+  CHECK(!given || given->empty() || *given == "true" || *given == "false",
+        "--lora-merge: '{}'; must be true or false, or nothing, which is true", printable(*given, 60));
+  return given && *given != "false";
+}
+
+void add_lora_options(CLI::App& command, TrainFinetuneArguments& arguments) {
+  language::LoraSettings& lora = arguments.settings.lora;
   command
       .add_option("--lora-rank", lora.rank,
                   "Rank of an adapter (LoRA) that is trained while the weights stay as they are; 0: all weights are "
@@ -128,15 +146,14 @@ void add_lora_options(CLI::App& command, language::LoraSettings& lora) {
                 "Projections with an adapter: q, k, v, o, gate, up, down; several with commas. Without it all that the "
                 "model has");
   command
-      .add_option("--lora-merge", lora.merge,
-                  "true: write the whole checkpoint in place of the adapter, as arms with a filter always do")
-      ->capture_default_str();
+      .add_option("--lora-merge", arguments.lora_merge,
+                  "Write the whole checkpoint in place of the adapter, as arms with a filter always do")
+      ->expected(0, 1)
+      ->type_name("[true|false]");
 }
 
 void run(const TrainFinetuneArguments& arguments, const GlobalOptions& global) {
   language::FinetuneRequest request;
-  request.model = locate_language_model(arguments.model, "finetune");
-  request.split = split_of(arguments, global.quiet);
   request.data_name = name_of_data(arguments);
   if (arguments.task == "squad" || arguments.task == "nq") request.task = arguments.task;
   if (arguments.task == "nq") request.passages = arguments.passages;
@@ -146,11 +163,22 @@ void run(const TrainFinetuneArguments& arguments, const GlobalOptions& global) {
   request.seed = global.seed;
   request.seeds = arguments.seeds;
   request.settings = arguments.settings;
+  request.settings.dtype = models::parse_compute_dtype(arguments.dtype, "--dtype");
+  request.settings.lora.merge = merges(arguments.lora_merge);
   request.out = arguments.out;
   request.threads = global.threads > 0 ? global.threads : at::get_num_threads();
+  request.spread = parse_spread(arguments.spread);
   request.quiet = global.quiet;
   request.program_version = GAINLENS_VERSION;
-  print(language::finetune(request), arguments.out, global.json);
+  language::check_request(request);
+  data::check_sizes(arguments.sizes);
+  data::check_passages(arguments.passages);
+  const runfile::ProcessGroup group = runfile::read_process_group();
+  request.model = locate_language_model(arguments.model, "finetune");
+  request.split = split_of(arguments, group.rank == 0, global.quiet);
+  const auto replicas = training::connect_replicas(group, process_environment());
+  const std::vector<experiment::Outcome> outcomes = language::finetune(request, *replicas);
+  if (replicas->leads()) print(outcomes, arguments.out, global.json);
 }
 
 }  // namespace
@@ -166,7 +194,8 @@ void add_train_finetune(CLI::App& train, const GlobalOptions& global, Action& ac
       arms +
           "A training may be killed at any moment. The same command called again continues and ends with the same\n"
           "numbers. More arms, seeds and levels of noise may be asked for in the same folder. docs/finetune.md has "
-          "more.");
+          "more.\n"
+          "torchrun --nproc-per-node 2 --no-python gainlens train finetune ... trains with 2 processes.");
   auto arguments = std::make_shared<TrainFinetuneArguments>();
   add_model_option(*command, arguments->model);
   command
@@ -215,14 +244,15 @@ void add_train_finetune(CLI::App& train, const GlobalOptions& global, Action& ac
                     "Keep no activations of a layer and compute it again in the backward pass: less memory, more time, "
                     "the same bits");
   command
-      ->add_option("--dtype", settings.dtype,
-                   "Of the computation: float32, or bfloat16 with weights and optimiser in float32")
+      ->add_option("--dtype", arguments->dtype,
+                   "Of the computation: float32, or bfloat16 with weights and optimiser in float32 (or fp32, bf16)")
       ->capture_default_str();
   command
       ->add_option("--precision-learning-rate", settings.precision_learning_rate,
                    "Factor on the learning rate of a filter's parameters")
       ->capture_default_str();
-  add_lora_options(*command, settings.lora);
+  add_lora_options(*command, *arguments);
+  add_spread_option(*command, arguments->spread);
   command->add_option("--max-new", settings.max_new, "Most tokens of an answer in the test")->capture_default_str();
   command->add_option("--out", arguments->out, "Run folder; the same request continues in it")->required();
   command->callback([arguments, &global, &action] { action = [arguments, &global] { run(*arguments, global); }; });

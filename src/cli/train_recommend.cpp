@@ -6,6 +6,7 @@
 #include "cli/interaction_options.h"
 #include "cli/knob_options.h"
 #include "cli/name_list.h"
+#include "cli/spread_option.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/counted.h"
@@ -245,9 +246,7 @@ void run(const TrainRecommendArguments& arguments, const GlobalOptions& global) 
   request.program_version = GAINLENS_VERSION;
   request.options = arguments.data.policy.options();
   request.data_name = arguments.data.name();
-  CHECK(arguments.spread == "batches" || arguments.spread == "seeds", "--spread: '{}'; must be batches or seeds",
-        printable(arguments.spread, 60));
-  request.spread = arguments.spread == "seeds" ? recommend::Spread::seeds : recommend::Spread::batches;
+  request.spread = parse_spread(arguments.spread);
   const runfile::ProcessGroup group = runfile::read_process_group();
   CHECK(
       group.size == 1 || request.spread == recommend::Spread::seeds || request.seeds_at_once <= 1,
@@ -327,11 +326,7 @@ void add_train_recommend(CLI::App& train, const GlobalOptions& global, Action& a
   command->add_option("--seeds", arguments->seeds, "Number of seeds: --seed, --seed + 1, ...")->capture_default_str();
   command->add_option("--seeds-at-once", arguments->seeds_at_once,
                       "Trainings side by side, which share the threads (default: one for each thread)");
-  command
-      ->add_option("--spread", arguments->spread,
-                   "What several processes share (torchrun, srun): batches (each works on a part of every batch), or "
-                   "seeds (each does whole trainings)")
-      ->capture_default_str();
+  add_spread_option(*command, arguments->spread);
   command
       ->add_option("--variant", arguments->variants,
                    "NAME:key=value,key=value: a named set of settings; each arm is trained with each variant in "

@@ -4,6 +4,7 @@
 #include "models/checkpoint/initial_weights.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <c10/core/InferenceMode.h>
 
 #include <utility>
@@ -31,7 +32,7 @@ std::int64_t answer_tokens(const AnswerRow& row) {
 
 AnswerTask::AnswerTask(models::DecoderConfig config, models::DecoderWeights weights, std::vector<AnswerRow> training,
                        std::vector<AnswerRow> validation, std::uint64_t seed, const AnswerTaskOptions& options,
-                       std::function<Json(const models::DecoderWeights&)> keep)
+                       std::function<Json(const models::DecoderWeights&)> keep, training::Replicas* replicas)
     : config_(std::move(config)),
       masters_(options.dtype == at::kFloat
                    ? std::nullopt
@@ -44,7 +45,8 @@ AnswerTask::AnswerTask(models::DecoderConfig config, models::DecoderWeights weig
       order_(seed, std::ssize(training_)),
       options_(options),
       filter_(filter_host_, steps_of(1)),
-      keep_(std::move(keep)) {
+      keep_(std::move(keep)),
+      replicas_(replicas) {
   ASSERT(!validation_.empty() && options_.batch >= 1, "answer task: no validation rows, or an empty batch");
   if (options_.focal && options_.focal->learned) alpha_ = at::zeros({1}, at::kFloat).set_requires_grad(true);
 }
@@ -76,6 +78,7 @@ Json AnswerTask::notes() const {
   Json notes = filter_.notes();
   if (!kept_.is_null()) notes["kept"] = kept_;
   if (!gammas_.empty()) notes["gamma"] = gammas_;
+  if (start_) notes["start"] = {start_->plain, start_->filtered};
   return notes;
 }
 
@@ -83,6 +86,9 @@ void AnswerTask::restore(const Json& notes) {
   filter_.restore(notes);
   kept_ = notes.is_object() ? notes.value("kept", Json()) : Json();
   gammas_ = notes.is_object() ? notes.value("gamma", std::vector<double>()) : std::vector<double>();
+  start_.reset();
+  if (notes.is_object() && notes.contains("start"))
+    start_ = {notes.at("start").at(0).get<double>(), notes.at("start").at(1).get<double>()};
 }
 
 at::Tensor AnswerTask::gamma() const {
@@ -95,8 +101,8 @@ hooks::Tokens AnswerTask::inputs_of(const AnswerRow& row) const {
 }
 
 /// -ln p of each answer token.
-at::Tensor AnswerTask::validation_losses(const AnswerRow& row) {
-  const at::Tensor hidden = decoder_.forward(inputs_of(row), {}, filter_.evaluation_hooks()).hidden[0];
+at::Tensor AnswerTask::validation_losses(const AnswerRow& row, const hooks::Hooks& hooks) {
+  const at::Tensor hidden = decoder_.forward(inputs_of(row), {}, hooks).hidden[0];
   const at::Tensor answering = hidden.slice(0, row.first_answer - 1);
   const at::Tensor targets = at::tensor(row.ids, at::kLong).slice(0, row.first_answer);
   return -at::log_softmax(decoder_.unembed(answering), -1).gather(1, targets.unsqueeze(1)).squeeze(1);
@@ -134,24 +140,35 @@ at::Tensor AnswerTask::sum_of_losses(std::span<const std::int64_t> rows) {
   return (wrong.pow(gamma()) * losses).sum();
 }
 
+std::span<const std::int64_t> AnswerTask::own_part(std::span<const std::int64_t> rows) {
+  const training::Range part = replicas().part_of(std::ssize(rows));
+  return rows.subspan(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.last - part.first));
+}
+
+std::int64_t AnswerTask::positions_of(std::span<const std::int64_t> rows) const {
+  std::int64_t positions = 0;
+  for (const std::int64_t row : rows) positions += std::ssize(training_[static_cast<std::size_t>(row)].ids) - 1;
+  return positions;
+}
+
+/// The first layer is enough: its precision is asked for.
+training::FilterPasses AnswerTask::passes_over(std::span<const std::int64_t> rows) {
+  return {.batch = [this, rows](const hooks::Hooks& hooks) {
+    if (masters_) masters_->refresh();  // what the filter has written
+    for (const std::int64_t row : rows)
+      decoder_.forward(inputs_of(training_[static_cast<std::size_t>(row)]), {.stop_at_layer = 1}, hooks);
+  }};
+}
+
 double AnswerTask::accumulate_gradients(std::int64_t step) {
-  const std::span<const std::int64_t> rows = rows_of(step);
-  std::int64_t tokens = 0, positions = 0;
-  for (const std::int64_t row : rows) {
-    tokens += answer_tokens(training_[static_cast<std::size_t>(row)]);
-    positions += std::ssize(training_[static_cast<std::size_t>(row)].ids) - 1;
-  }
+  const std::span<const std::int64_t> rows = rows_of(step), own = own_part(rows);
+  std::int64_t tokens = 0;  // of the whole step
+  for (const std::int64_t row : rows) tokens += answer_tokens(training_[static_cast<std::size_t>(row)]);
   if (masters_) masters_->refresh();
-  // The first layer is enough: its precision is asked for.
-  filter_.prepare(step, {.batch = [&](const hooks::Hooks& hooks) {
-                    if (masters_) masters_->refresh();  // what the filter has written
-                    for (const std::int64_t row : rows)
-                      decoder_.forward(inputs_of(training_[static_cast<std::size_t>(row)]), {.stop_at_layer = 1},
-                                       hooks);
-                  }});
+  filter_.prepare(step, passes_over(rows));
   if (masters_) masters_->refresh();
   double loss = 0;
-  for (std::span<const std::int64_t> rest = rows; !rest.empty();) {
+  for (std::span<const std::int64_t> rest = own; !rest.empty();) {
     const auto count = static_cast<std::size_t>(rows_at_once(rest));
     const at::Tensor share = sum_of_losses(rest.first(count)) / static_cast<double>(tokens);
     share.backward();
@@ -159,25 +176,52 @@ double AnswerTask::accumulate_gradients(std::int64_t step) {
     loss += share.item<double>();
     rest = rest.subspan(count);
   }
-  training::SingleReplica alone;
-  filter_.learn_from(positions, alone);
+  filter_.learn_from(positions_of(own), replicas());
   // While a filter warms up, its parameters have no effect and get no gradient.
   training::give_missing_gradients(models::decoder_parameters(config_, trained(), models::WeightRole::precision));
   return loss;
 }
 
-double AnswerTask::validation_loss() {
+double AnswerTask::held_out_loss(const hooks::Hooks& hooks) {
   if (masters_) masters_->refresh();
   const c10::InferenceMode inference;
+  const training::Range own = replicas().part_of(std::ssize(validation_));
   double sum = 0;
+  for (std::int64_t row = own.first; row < own.last; ++row)
+    sum += validation_losses(validation_[static_cast<std::size_t>(row)], hooks).sum(at::kDouble).item<double>();
+  replicas().sum({at::from_blob(&sum, {1}, at::kDouble)});
   std::int64_t tokens = 0;
-  for (const AnswerRow& row : validation_) {
-    sum += validation_losses(row).sum(at::kDouble).item<double>();
-    tokens += answer_tokens(row);
-  }
-  filter_.record();
-  if (options_.focal) gammas_.push_back(gamma().item<double>());
+  for (const AnswerRow& row : validation_) tokens += answer_tokens(row);
   return sum / static_cast<double>(tokens);
+}
+
+double AnswerTask::validation_loss() {
+  const double loss = held_out_loss(filter_.evaluation_hooks());
+  filter_.record(&replicas());
+  if (options_.focal) gammas_.push_back(gamma().item<double>());
+  return loss;
+}
+
+void AnswerTask::measure_start() {
+  const Json before = filter_.notes();
+  if (before.is_null()) return;  // no filter with precisions
+  const at::NoGradGuard no_gradients;
+  StartLoss found;
+  filter_.take_out_of_force();
+  found.plain = held_out_loss({});
+  const std::span<const std::int64_t> rows = rows_of(0), own = own_part(rows);
+  if (masters_) masters_->refresh();
+  filter_.start_in_force(passes_over(rows));
+  if (masters_) masters_->refresh();
+  for (std::span<const std::int64_t> rest = own; !rest.empty();) {  // for the running means
+    const auto count = static_cast<std::size_t>(rows_at_once(rest));
+    sum_of_losses(rest.first(count));
+    rest = rest.subspan(count);
+  }
+  filter_.learn_from(positions_of(own), replicas());
+  found.filtered = held_out_loss({});
+  filter_.restore(before);
+  start_ = found;
 }
 
 }  // namespace gainlens::language

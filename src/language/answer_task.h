@@ -27,6 +27,12 @@ struct FocalLoss {
   bool learned = false;
 };
 
+/// Mean cross-entropy of the held-out answer tokens before any training.
+struct StartLoss {
+  double plain = 0;     ///< of the pretrained model
+  double filtered = 0;  ///< with the whole filter in force
+};
+
 struct AnswerTaskOptions {
   std::int64_t batch = 4;  ///< rows of a step
   double weight_decay = 0.05;
@@ -42,14 +48,15 @@ struct AnswerTaskOptions {
 
 /// Fine-tuning of a decoder on answers. The loss of a step is the mean over the answer tokens of its rows, the end
 /// included; tokens of prompts have no loss. Rows that go through the model together do not see each other, and no
-/// padding is computed.
+/// padding is computed. Of several processes, each takes a part of the rows of a step, and of those that are held out.
 class AnswerTask : public training::Task {
  public:
   /// @param weights  of the pretrained model, float32; trained in place
   /// @param keep     called with the weights at each new best validation loss; returns what notes() says of it
+  /// @param replicas  the processes that train together; null: this one alone. Must exist as long as the task
   AnswerTask(models::DecoderConfig config, models::DecoderWeights weights, std::vector<AnswerRow> training,
              std::vector<AnswerRow> validation, std::uint64_t seed, const AnswerTaskOptions& options,
-             std::function<Json(const models::DecoderWeights&)> keep);
+             std::function<Json(const models::DecoderWeights&)> keep, training::Replicas* replicas = nullptr);
 
   std::vector<training::ParameterGroup> parameters() override;
   double accumulate_gradients(std::int64_t step) override;
@@ -60,6 +67,12 @@ class AnswerTask : public training::Task {
   Json notes() const override;
   void restore(const Json& notes) override;
 
+  /// Measures start(), if the model has a filter that warms up. To be called before the training; it leaves everything
+  /// as it was. The filter begins from the rows of the first step. All processes call it.
+  void measure_start();
+  /// Also what an earlier call of the training measured.
+  const std::optional<StartLoss>& start() const { return start_; }
+
   /// Steps of so many epochs; the last batch of an epoch goes on into the next one.
   std::int64_t steps_of(std::int64_t epochs) const;
   const Json& kept() const { return kept_; }
@@ -69,13 +82,21 @@ class AnswerTask : public training::Task {
 
  private:
   hooks::Tokens inputs_of(const AnswerRow& row) const;
-  at::Tensor validation_losses(const AnswerRow& row);
+  at::Tensor validation_losses(const AnswerRow& row, const hooks::Hooks& hooks);
+  double held_out_loss(const hooks::Hooks& hooks);
+  /// What a filter's training asks for: a pass over rows as in evaluation.
+  training::FilterPasses passes_over(std::span<const std::int64_t> rows);
+  /// Of the rows of a step, those of this process.
+  std::span<const std::int64_t> own_part(std::span<const std::int64_t> rows);
+  std::int64_t positions_of(std::span<const std::int64_t> rows) const;
   at::Tensor sum_of_losses(std::span<const std::int64_t> rows);
   /// What the optimiser changes.
   models::DecoderWeights& trained() { return masters_ ? masters_->masters() : weights_; }
   std::int64_t rows_at_once(std::span<const std::int64_t> rows) const;
   at::Tensor gamma() const;
+  /// Those of all processes.
   std::span<const std::int64_t> rows_of(std::int64_t step);
+  training::Replicas& replicas() { return replicas_ != nullptr ? *replicas_ : alone_; }
 
   models::DecoderConfig config_;
   std::optional<MasterWeights> masters_;  // if another type computes
@@ -90,7 +111,10 @@ class AnswerTask : public training::Task {
   at::Tensor alpha_;  // [1]; undefined: gamma is not learned
   Json kept_;
   std::vector<double> gammas_;
+  std::optional<StartLoss> start_;
   std::vector<std::int64_t> present_;  // rows of the last step
+  training::SingleReplica alone_;
+  training::Replicas* replicas_;  // null: alone
 };
 
 }  // namespace gainlens::language

@@ -42,7 +42,7 @@ namespace {
 constexpr const char* checkpoint_names[] = {"config.json", "model.safetensors"};
 constexpr const char* adapter_names[] = {formats::adapter_config_name, formats::adapter_weights_name};
 constexpr const char* predictions_name = "predictions.jsonl";
-constexpr std::size_t prompts_at_once = 16;
+constexpr std::int64_t prompts_at_once = 16;
 
 /// Whether a job writes a whole checkpoint. PEFT knows no filter, so an arm with one always does.
 bool writes_whole(const FinetuneArm& arm, const LoraSettings& lora) {
@@ -52,19 +52,21 @@ bool writes_whole(const FinetuneArm& arm, const LoraSettings& lora) {
 /// The largest number of parameters of a filter over the arms.
 std::int64_t filter_parameters(const FinetuneRequest& request, const models::CheckpointSource& source);
 
-/// What the largest training holds: weights, gradients and both moments of AdamW; with a copy in bfloat16 that and its
-/// gradients too. Activations come on top.
+/// What the largest training holds in each process: weights, gradients and its share of the moments of AdamW; with a
+/// copy in bfloat16 that and its gradients too. Activations come on top.
+/// @param processes  that work on a training together
 std::uint64_t bytes_needed(const FinetuneRequest& request, const models::CheckpointSource& source,
-                           const std::optional<models::LoraOptions>& lora) {
-  const std::uint64_t of_parameter = request.settings.dtype == "bfloat16" ? 20 : 16;
-  if (!lora) return of_parameter * static_cast<std::uint64_t>(models::parameter_count(source.config));
+                           const std::optional<models::LoraOptions>& lora, std::int64_t processes) {
+  const std::int64_t parameters = models::parameter_count(source.config);
+  const std::int64_t of_copy = request.settings.dtype == models::ComputeDtype::bfloat16 ? 4 : 0;
+  if (!lora) return trained_bytes(parameters, processes) + static_cast<std::uint64_t>(of_copy * parameters);
   const bool whole = std::ranges::any_of(
       request.arms, [&](const std::string& arm) { return writes_whole(finetune_arm(arm), request.settings.lora); });
-  return lora_bytes(source.config, *lora, filter_parameters(request, source), whole);
+  return lora_bytes(source.config, *lora, {filter_parameters(request, source), whole, processes, of_copy > 0});
 }
 
 void check_model(const FinetuneRequest& request, const models::CheckpointSource& source,
-                 const std::optional<models::LoraOptions>& lora) {
+                 const std::optional<models::LoraOptions>& lora, std::int64_t processes) {
   const std::string where = source.where();
   const models::DecoderConfig& config = source.config;
   CHECK(source.scaled.empty() || lora,
@@ -77,7 +79,7 @@ void check_model(const FinetuneRequest& request, const models::CheckpointSource&
   CHECK(stack.empty(), "{}: has '{}', one of a stack (experts, or norms of single heads), which is not trained", where,
         stack);
   CHECK(!config.filter, "{}: has a filter of its own; give the plain model", where);
-  const std::uint64_t needed = bytes_needed(request, source, lora);
+  const std::uint64_t needed = bytes_needed(request, source, lora, processes);
   const auto available = available_memory();
   CHECK(!available || needed <= *available,
         "{}: weights, gradients and moments take {}, and {} of memory are available; give a smaller model{}", where,
@@ -88,8 +90,9 @@ void check_model(const FinetuneRequest& request, const models::CheckpointSource&
       lora ? fmt::format(", of which none is trained, and {:.3f} million of an adapter",
                          million(models::lora_parameter_count(models::lora_modules(config, lora->targets), lora->rank)))
            : "";
-  tell_note("{:.1f} million parameters{}: weights, gradients and moments take {}",
-            million(models::parameter_count(config)), trained, format_bytes(needed));
+  tell_note("{:.1f} million parameters{}: weights, gradients and moments take {}{}",
+            million(models::parameter_count(config)), trained, format_bytes(needed),
+            processes > 1 ? fmt::format(" in each of {} processes, which share the moments", processes) : "");
 }
 
 /// The paper's filter for fine-tuning. It begins to act when the learning rate has grown to its peak. Where a norm
@@ -152,11 +155,26 @@ void copy_tokenizer(const models::CheckpointSource& source, const std::filesyste
     std::filesystem::copy_file(file, folder / file.filename(), std::filesystem::copy_options::overwrite_existing);
 }
 
+/// How many processes work on a training.
+std::int64_t processes_together(const FinetuneRequest& request, const training::Replicas& replicas) {
+  return request.spread == experiment::Spread::batches ? replicas.size() : 1;
+}
+
+/// What a message about a difference between two requests adds.
+std::map<std::string, std::string> request_hints() {
+  return {{"/training/lora", "an adapter, --lora-rank; absent: all weights are trained"},
+          {"/training/dtype", "--dtype"},
+          {"/processes", "processes that train together, as torchrun starts them; absent: one"}};
+}
+
 /// What all jobs share.
 class Finetuning : public experiment::Subject {
  public:
-  Finetuning(const FinetuneRequest& request, models::CheckpointSource source, std::optional<models::LoraOptions> lora)
+  Finetuning(const FinetuneRequest& request, models::CheckpointSource source, std::optional<models::LoraOptions> lora,
+             const training::Replicas& replicas)
       : request_(request),
+        leads_(replicas.leads()),
+        together_(processes_together(request, replicas)),
         source_(std::move(source)),
         lora_(std::move(lora)),
         tokenizer_(tokenizers::open_tokenizer(source_.path)),
@@ -198,7 +216,10 @@ class Finetuning : public experiment::Subject {
   experiment::StoredResult run(const experiment::Work& work) override;
   void combine() override;
 
-  Json request() const { return language::request_of(request_, source_, lora_); }
+  /// @param threads  of a training
+  Json request(std::int64_t threads) const {
+    return language::request_of(request_, source_, lora_, {threads, together_});
+  }
 
  private:
   runfile::KeptFiles kept_files(const experiment::Job& job) const {
@@ -245,13 +266,26 @@ class Finetuning : public experiment::Subject {
                                  fmt::format("--arm {}: {}", arm.name, source_.where()));
     const std::string never = bft::why_never_in_force(filter_options(source_.config, warm_up_of(rows)),
                                                       steps_of(rows, request_.settings.epochs), steps_of(rows, 1));
-    if (arm.filter == bft::Arm::bft && !never.empty())
+    if (arm.filter == bft::Arm::bft && !never.empty() && leads_)
       tell_warning("--arm {}: the filter does not act in this training: {}", arm.name, never);
   }
   void check_memory() const;
-  experiment::Result evaluated(const experiment::Job& job) const;
+  /// A training that has ended.
+  struct Trained {
+    training::TrainingOutcome outcome;
+    std::vector<double> gammas;
+    std::map<std::string, std::vector<double>> filter;
+    std::optional<StartLoss> start;
+  };
+  Trained train(const experiment::Work& work) const;
+  /// The token ids of the answers, [test question]; also of what the other processes have answered.
+  std::vector<std::vector<tokenizers::TokenId>> answers(const experiment::Job& job, training::Replicas& replicas) const;
+  experiment::Result scored(const std::vector<std::vector<tokenizers::TokenId>>& answers,
+                            const std::filesystem::path& predictions) const;
 
   const FinetuneRequest& request_;
+  bool leads_;             // this process tells warnings
+  std::int64_t together_;  // processes that work on a training
   models::CheckpointSource source_;
   std::optional<models::LoraOptions> lora_;
   std::unique_ptr<const tokenizers::Tokenizer> tokenizer_;
@@ -271,8 +305,8 @@ void Finetuning::check_memory() const {
   memory.row_tokens = std::min(settings.tokens_at_once, settings.batch * memory.longest);
   memory.shape = {.tokens = std::max(memory.longest, memory.row_tokens),
                   .recompute = settings.recompute,
-                  .value_bytes = settings.dtype == "bfloat16" ? 2 : 4};
-  memory.state = bytes_needed(request_, source_, lora_);
+                  .value_bytes = settings.dtype == models::ComputeDtype::bfloat16 ? 2 : 4};
+  memory.state = bytes_needed(request_, source_, lora_, together_);
   models::DecoderConfig config = source_.config;
   for (const std::string& name : request_.arms)
     if (finetune_arm(name).filter != bft::Arm::plain) config.filter = filter_options(config, 0);
@@ -300,7 +334,7 @@ std::vector<AnswerRow> Finetuning::rows_of(const std::vector<data::Question>& qu
     joined += row.joined ? 1 : 0;
     rows.push_back(std::move(row));
   }
-  if (!too_long.empty())
+  if (!too_long.empty() && leads_)
     tell_warning("{}: {} longer than {} tokens and left out, the first of them '{}'", name,
                  counted_are(too_long.size(), "row"), most, printable(too_long.front(), 60));
   if (joined > 0 && !request_.quiet)
@@ -310,104 +344,157 @@ std::vector<AnswerRow> Finetuning::rows_of(const std::vector<data::Question>& qu
   return rows;
 }
 
-experiment::StoredResult Finetuning::run(const experiment::Work& work) {
+Finetuning::Trained Finetuning::train(const experiment::Work& work) const {
   const experiment::Job& job = work.job;
+  const bool leads = work.replicas.leads();
   const std::string label = fmt::format("{} seed {}", job.label(), job.seed);
   const FinetuneSettings& settings = request_.settings;
-  experiment::StoredResult stored;
-  training::TrainingOutcome outcome;
-  std::vector<double> gammas;
-  {
-    const FinetuneArm& arm = finetune_arm(job.arm);
-    std::vector<AnswerRow> rows = training_.at(job.variant);
-    const std::int64_t warm_up = warm_up_of(std::ssize(rows));
-    const OrderedJson document = document_of(source_, arm, warm_up);
-    const models::DecoderConfig config = models::parse_decoder_config(Json(document), source_.where());
-    models::DecoderWeights weights = models::load_checkpoint(source_.path).weights;
-    if (lora_) models::begin_lora(config, *lora_, job.seed, weights);
-    AnswerTask task(config, with_filter(config, std::move(weights), job.seed), std::move(rows), validation_, job.seed,
-                    {.batch = settings.batch,
-                     .weight_decay = settings.weight_decay,
-                     .focal = arm.focal,
-                     .precision_factor = settings.precision_learning_rate,
-                     .tokens_at_once = settings.tokens_at_once,
-                     .recompute = settings.recompute,
-                     .dtype = settings.dtype == "bfloat16" ? at::kBFloat16 : at::kFloat},
-                    [&](const models::DecoderWeights& weights) { return keep(job, document, weights); });
-    const training::TrainingFolder folder(job.folder / "training", work.request);
-    training::TrainerOptions options;
-    options.steps = task.steps_of(settings.epochs);
-    options.schedule.decay = training::Decay::constant;
-    options.schedule.warmup_steps = warm_up;
-    options.optimizer.learning_rate = settings.learning_rate;
-    options.optimizer.beta2 = 0.999;
-    options.max_gradient_norm = settings.max_gradient_norm;
-    options.evaluate_every = options.save_every = task.steps_of(1);
-    options.quiet = true;  // the progress of all trainings is shown together
-    std::int64_t epochs = 0;
-    options.evaluated = [&](const training::Evaluation& point) {
-      ++epochs;
-      work.progress.epoch_done(fmt::format("{}, step {}, loss {:.4f}, held out {:.4f}", label, point.step,
-                                           point.training_loss, point.validation_loss));
-    };
-    outcome = training::train(task, folder, options);
-    work.progress.skip(static_cast<double>(settings.epochs - epochs), label + " done");
-    runfile::prove_kept(task.kept(), kept_files(job),
-                        {fmt::format("the best step, {},", outcome.best_step), "the training state",
-                         fmt::format("delete {} to train again", printable(folder.state_file().string()))});
-    write_file_atomically(folder.path() / "history.csv", training::history_csv(outcome.history));
-    stored.result.filter = task.filter().curves();
-    if (!stored.result.filter.empty()) write_file_atomically(folder.path() / "filter.csv", task.filter().csv());
-    gammas = task.gammas();
-    if (!gammas.empty()) {
-      std::string csv = "step,gamma\n";
-      for (std::size_t i = 0; i < gammas.size() && i < outcome.history.size(); ++i)
-        csv += fmt::format("{},{}\n", outcome.history[i].step, gammas[i]);
-      write_file_atomically(folder.path() / "gamma.csv", csv);
-    }
+  const FinetuneArm& arm = finetune_arm(job.arm);
+  std::vector<AnswerRow> rows = training_.at(job.variant);
+  const std::int64_t warm_up = warm_up_of(std::ssize(rows));
+  const OrderedJson document = document_of(source_, arm, warm_up);
+  const models::DecoderConfig config = models::parse_decoder_config(Json(document), source_.where());
+  const at::ScalarType dtype = settings.dtype == models::ComputeDtype::bfloat16 ? at::kBFloat16 : at::kFloat;
+  // What is not trained is rounded once, here.
+  models::DecoderWeights weights = models::load_checkpoint(source_.path, {.dtype = lora_ ? dtype : at::kFloat}).weights;
+  if (lora_) models::begin_lora(config, *lora_, job.seed, weights);
+  AnswerTask task(
+      config, with_filter(config, std::move(weights), job.seed), std::move(rows), validation_, job.seed,
+      {.batch = settings.batch,
+       .weight_decay = settings.weight_decay,
+       .focal = arm.focal,
+       .precision_factor = settings.precision_learning_rate,
+       .tokens_at_once = settings.tokens_at_once,
+       .recompute = settings.recompute,
+       .dtype = dtype},
+      [&](const models::DecoderWeights& weights) { return keep(job, document, weights); }, &work.replicas);
+  std::optional<training::TrainingFolder> folder;
+  if (leads) folder.emplace(job.folder / "training", work.request);
+  const bool begun = folder && std::filesystem::exists(folder->state_file());
+  if (work.replicas.text_of_first(begun ? "begun" : "").empty()) task.measure_start();
+  if (task.start() && !request_.quiet)
+    tell_note("{}: the held-out loss before training is {:.4f}, and {:.4f} with the filter in force", label,
+              task.start()->plain, task.start()->filtered);
+  training::TrainerOptions options;
+  options.steps = task.steps_of(settings.epochs);
+  options.schedule.decay = training::Decay::constant;
+  options.schedule.warmup_steps = warm_up;
+  options.optimizer.learning_rate = settings.learning_rate;
+  options.optimizer.beta2 = 0.999;
+  options.max_gradient_norm = settings.max_gradient_norm;
+  options.evaluate_every = options.save_every = task.steps_of(1);
+  options.spread_moments = true;
+  options.quiet = true;  // the progress of all trainings is shown together
+  std::int64_t epochs = 0;
+  options.evaluated = [&](const training::Evaluation& point) {
+    ++epochs;
+    work.progress.epoch_done(fmt::format("{}, step {}, loss {:.4f}, held out {:.4f}", label, point.step,
+                                         point.training_loss, point.validation_loss));
+  };
+  Trained trained{training::train(task, folder ? &*folder : nullptr, options, work.replicas), task.gammas(),
+                  task.filter().curves(), task.start()};
+  work.progress.skip(static_cast<double>(settings.epochs - epochs), label + " done");
+  if (!leads) return trained;
+  const training::TrainingOutcome& outcome = trained.outcome;
+  runfile::prove_kept(task.kept(), kept_files(job),
+                      {fmt::format("the best step, {},", outcome.best_step), "the training state",
+                       fmt::format("delete {} to train again", printable(folder->state_file().string()))});
+  write_file_atomically(folder->path() / "history.csv", training::history_csv(outcome.history));
+  if (!trained.filter.empty()) write_file_atomically(folder->path() / "filter.csv", task.filter().csv());
+  if (task.start())
+    write_file_atomically(folder->path() / "start.csv", fmt::format("held_out_loss,with_filter\n{:.9g},{:.9g}\n",
+                                                                    task.start()->plain, task.start()->filtered));
+  if (!trained.gammas.empty()) {
+    std::string csv = "step,gamma\n";
+    for (std::size_t i = 0; i < trained.gammas.size() && i < outcome.history.size(); ++i)
+      csv += fmt::format("{},{}\n", outcome.history[i].step, trained.gammas[i]);
+    write_file_atomically(folder->path() / "gamma.csv", csv);
   }
   copy_tokenizer(source_, job.folder);
-  std::map<std::string, std::vector<double>> filter = std::move(stored.result.filter);
-  stored.result = evaluated(job);
-  stored.result.filter = std::move(filter);
-  if (!gammas.empty()) stored.result.curve[runfile::gamma_curve] = std::move(gammas);
-  stored.kept = runfile::checksums_of(kept_files(job));
-  for (const training::Evaluation& point : outcome.history) {
+  return trained;
+}
+
+experiment::StoredResult Finetuning::run(const experiment::Work& work) {
+  Trained trained = train(work);
+  const auto answered = answers(work.job, work.replicas);
+  experiment::StoredResult stored;
+  if (!work.replicas.leads()) return stored;
+  stored.result = scored(answered, work.job.folder / predictions_name);
+  stored.result.filter = std::move(trained.filter);
+  if (trained.start) {
+    stored.result.test[runfile::start_loss] = trained.start->plain;
+    stored.result.test[runfile::start_loss_with_filter] = trained.start->filtered;
+  }
+  if (!trained.gammas.empty()) stored.result.curve[runfile::gamma_curve] = std::move(trained.gammas);
+  stored.kept = runfile::checksums_of(kept_files(work.job));
+  for (const training::Evaluation& point : trained.outcome.history) {
     stored.result.curve[runfile::training_loss].push_back(point.training_loss);
     stored.result.curve["validation_loss"].push_back(point.validation_loss);
-    if (point.step == outcome.best_step) stored.result.best_epoch = std::ssize(stored.result.curve["validation_loss"]);
+    if (point.step == trained.outcome.best_step)
+      stored.result.best_epoch = std::ssize(stored.result.curve["validation_loss"]);
   }
   return stored;
 }
 
-/// Greedy answers of the checkpoint in the folder of the job, and what they are worth.
-experiment::Result Finetuning::evaluated(const experiment::Job& job) const {
+/// Greedy, of the checkpoint in the folder of the job. Processes take whole groups of prompts, so that the answers are
+/// those of one process.
+std::vector<std::vector<tokenizers::TokenId>> Finetuning::answers(const experiment::Job& job,
+                                                                  training::Replicas& replicas) const {
+  replicas.text_of_first("");  // rank 0 has stored everything
+  CHECK(std::filesystem::exists(job.folder / kept_files(job).names[0]),
+        "{}: process {} does not see the checkpoint that process 0 has written there; processes that train together "
+        "need a common file system",
+        printable(job.folder.string()), replicas.rank());
   const auto model = models::load_own_decoder(job.folder);
-  const std::vector<data::Question>& questions = request_.split.test;
+  const auto questions = static_cast<std::int64_t>(prompts_.size()), columns = request_.settings.max_new + 1;
+  const at::Tensor all = at::zeros({questions, columns}, at::kLong);  // the number of tokens, and the tokens
+  auto cells = all.accessor<std::int64_t, 2>();
+  const training::Range own = replicas.part_of((questions + prompts_at_once - 1) / prompts_at_once);
+  for (std::int64_t first = own.first * prompts_at_once; first < std::min(own.last * prompts_at_once, questions);
+       first += prompts_at_once) {
+    const auto begin = static_cast<std::size_t>(first);
+    const generation::Generated generated =
+        generation::generate(*model,
+                             std::span(prompts_).subspan(
+                                 begin, std::min(static_cast<std::size_t>(prompts_at_once), prompts_.size() - begin)),
+                             generation_options());
+    for (std::size_t i = 0; i < generated.continued.size(); ++i) {
+      const std::vector<tokenizers::TokenId>& tokens = generated.continued[i].tokens;
+      const std::int64_t count = std::ssize(tokens) - (generated.continued[i].ended ? 1 : 0);
+      const std::int64_t row = first + static_cast<std::int64_t>(i);
+      cells[row][0] = count;
+      for (std::int64_t at = 0; at < count; ++at) cells[row][at + 1] = tokens[static_cast<std::size_t>(at)];
+    }
+  }
+  replicas.sum({all});
+  std::vector<std::vector<tokenizers::TokenId>> found(prompts_.size());
+  for (std::int64_t row = 0; row < questions; ++row) {
+    for (std::int64_t at = 1; at <= cells[row][0]; ++at)
+      found[static_cast<std::size_t>(row)].push_back(static_cast<tokenizers::TokenId>(cells[row][at]));
+  }
+  return found;
+}
+
+/// What the answers are worth; every one is written into a file.
+experiment::Result Finetuning::scored(const std::vector<std::vector<tokenizers::TokenId>>& answers,
+                                      const std::filesystem::path& predictions) const {
   experiment::Result result;
   std::vector<double>&exact = result.scores["exact_match"], &f1 = result.scores["f1"];
   std::string lines;
-  for (std::size_t begin = 0; begin < questions.size(); begin += prompts_at_once) {
-    const std::size_t count = std::min(prompts_at_once, questions.size() - begin);
-    const generation::Generated generated =
-        generation::generate(*model, std::span(prompts_).subspan(begin, count), generation_options());
-    for (std::size_t i = 0; i < count; ++i) {
-      std::vector<tokenizers::TokenId> tokens = generated.continued[i].tokens;
-      if (generated.continued[i].ended) tokens.pop_back();
-      const data::Question& question = questions[begin + i];
-      const std::string answer = answer_in(tokenizer_->decode(tokens));
-      const data::AnswerScore score = data::answer_score(answer, question.answers);
-      exact.push_back(score.exact);
-      f1.push_back(score.f1);
-      lines += json_text({{"id", question.id},
-                          {"answer", answer},
-                          {"accepted", question.answers},
-                          {"exact_match", score.exact},
-                          {"f1", score.f1}}) +
-               "\n";
-    }
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    const data::Question& question = request_.split.test[i];
+    const std::string answer = answer_in(tokenizer_->decode(answers[i]));
+    const data::AnswerScore score = data::answer_score(answer, question.answers);
+    exact.push_back(score.exact);
+    f1.push_back(score.f1);
+    lines += json_text({{"id", question.id},
+                        {"answer", answer},
+                        {"accepted", question.answers},
+                        {"exact_match", score.exact},
+                        {"f1", score.f1}}) +
+             "\n";
   }
-  write_file_atomically(job.folder / predictions_name, lines);
+  write_file_atomically(predictions, lines);
   const auto held_out = static_cast<std::size_t>(request_.split.selection_rows);
   for (const auto* name : {"exact_match", "f1"}) {
     const std::span<const double> scores = result.scores[name];
@@ -445,26 +532,31 @@ void Finetuning::combine() {
 
 }  // namespace
 
-std::vector<experiment::Outcome> finetune(const FinetuneRequest& request) {
+std::vector<experiment::Outcome> finetune(const FinetuneRequest& request, training::Replicas& replicas) {
   check_request(request);
+  FinetuneRequest own = request;
+  own.quiet = own.quiet || !replicas.leads();  // one process says everything
   models::CheckpointSource source = models::open_checkpoint(request.model);
   std::optional<models::LoraOptions> lora = trained_lora(request.settings.lora, source);
-  CHECK(!lora || request.settings.dtype == "float32",
-        "--dtype: {}; an adapter (--lora-rank) is trained in float32 alone", request.settings.dtype);
-  check_model(request, source, lora);
-  Finetuning subject(request, std::move(source), std::move(lora));
+  check_model(own, source, lora, processes_together(request, replicas));
+  Finetuning subject(own, std::move(source), std::move(lora), replicas);
   experiment::Axes axes{.arms = request.arms, .variants = {}, .seed = request.seed, .seeds = request.seeds};
   for (const double level : request.noise) axes.variants.push_back(runfile::noise_variant(level));
-  training::SingleReplica alone;
   experiment::Experiment trainings({.title = "train finetune",
                                     .axes = std::move(axes),
                                     .out = request.out,
-                                    .rules = {},
+                                    .rules = {.hints = request_hints()},
                                     .threads = request.threads,
                                     .seeds_at_once = 1,  // each holds a whole model, four times
-                                    .quiet = request.quiet},
-                                   subject, alone);
-  return trainings.run(subject.request());
+                                    .spread = request.spread,
+                                    .quiet = own.quiet},
+                                   subject, replicas);
+  return trainings.run(subject.request(trainings.sharing().threads_of_seed));
+}
+
+std::vector<experiment::Outcome> finetune(const FinetuneRequest& request) {
+  training::SingleReplica alone;
+  return finetune(request, alone);
 }
 
 }  // namespace gainlens::language

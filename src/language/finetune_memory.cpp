@@ -23,6 +23,11 @@ std::int64_t numbers_of_layer(const models::DecoderConfig& config) {
 
 }  // namespace
 
+std::uint64_t trained_bytes(std::int64_t parameters, std::int64_t processes) {
+  const std::int64_t share = (parameters + processes - 1) / processes;
+  return static_cast<std::uint64_t>(2 * parameters + 2 * share) * sizeof(float);
+}
+
 std::uint64_t activation_bytes(const models::DecoderConfig& config, const ActivationShape& shape) {
   const std::int64_t layer = numbers_of_layer(config);
   const std::int64_t stream = config.width * (config.filter ? 2 : 1);

@@ -7,6 +7,10 @@
 
 namespace gainlens::language {
 
+/// Bytes of float32 weights that are trained, their gradients, and this process's share of both moments of AdamW: 16 a
+/// parameter, or 8 + 8 / processes.
+std::uint64_t trained_bytes(std::int64_t parameters, std::int64_t processes);
+
 /// A fine-tuning, as far as the memory of its activations depends on it.
 struct ActivationShape {
   std::int64_t tokens = 0;  ///< that go through the model together

@@ -24,8 +24,8 @@ void check_settings(const FinetuneSettings& settings) {
   positive(settings.batch, "--batch");
   positive(settings.max_new, "--max-new");
   positive(settings.tokens_at_once, "--tokens-at-once");
-  CHECK(settings.dtype == "float32" || settings.dtype == "bfloat16", "--dtype: '{}'; must be float32 or bfloat16",
-        printable(settings.dtype, 40));
+  CHECK(settings.dtype == models::ComputeDtype::float32 || settings.dtype == models::ComputeDtype::bfloat16,
+        "--dtype: '{}'; must be float32 or bfloat16", models::name_of(settings.dtype));
   CHECK(settings.max_length >= 3, "--max-length: {}; must be at least 3", settings.max_length);
   const auto from_to = [](double value, double most, const char* option) {
     CHECK(value >= 0 && value <= most, "{}: {}; must be 0 to {}", option, value, most);
@@ -35,6 +35,7 @@ void check_settings(const FinetuneSettings& settings) {
   from_to(settings.warmup_ratio, 1, "--warmup-ratio");
   from_to(settings.max_gradient_norm, 1e6, "--max-gradient-norm");
   from_to(settings.precision_learning_rate, 1e6, "--precision-learning-rate");
+  check_lora(settings.lora);
 }
 
 Json to_json(const FinetuneSettings& settings) {
@@ -48,7 +49,7 @@ Json to_json(const FinetuneSettings& settings) {
           {"max_length", settings.max_length},
           {"max_new", settings.max_new},
           {"tokens_at_once", settings.tokens_at_once},
-          {"dtype", settings.dtype}};
+          {"dtype", models::name_of(settings.dtype)}};
 }
 
 std::string sha256_of(const std::vector<data::Question>& questions, std::string_view part) {
@@ -111,29 +112,31 @@ void check_request(const FinetuneRequest& request) {
 }
 
 Json request_of(const FinetuneRequest& request, const models::CheckpointSource& source,
-                const std::optional<models::LoraOptions>& lora) {
+                const std::optional<models::LoraOptions>& lora, const TrainingMachine& machine) {
   Json files = Json::object();
   for (const std::filesystem::path& file : source.files)
     if (file.extension() != ".json") files[file.filename().string()] = sha256_file(file);
   Json training = to_json(request.settings);
   if (lora) training["lora"] = to_json(request.settings.lora, *lora);
-  return {{"kind", "train finetune"},
-          {"version", finetune_version},
-          {"unit", "question"},
-          {"model", {{"family", source.config.family}, {"files", files}}},
-          {"tokenizer", tokenizers::tokenizer_sha256(source.path)},
-          {"data",
-           {{"name", request.data_name},
-            {"task", request.task},
-            {"passages", request.passages},
-            {"split", sha256_of(request.split)},
-            {"training", request.split.training.size()},
-            {"validation", request.split.validation.size()},
-            {"test", request.split.test.size()},
-            {"selection_rows", request.split.selection_rows},
-            {"seed", request.data_seed}}},
-          {"training", training},
-          {"threads", request.threads}};
+  Json document = {{"kind", "train finetune"},
+                   {"version", finetune_version},
+                   {"unit", "question"},
+                   {"model", {{"family", source.config.family}, {"files", files}}},
+                   {"tokenizer", tokenizers::tokenizer_sha256(source.path)},
+                   {"data",
+                    {{"name", request.data_name},
+                     {"task", request.task},
+                     {"passages", request.passages},
+                     {"split", sha256_of(request.split)},
+                     {"training", request.split.training.size()},
+                     {"validation", request.split.validation.size()},
+                     {"test", request.split.test.size()},
+                     {"selection_rows", request.split.selection_rows},
+                     {"seed", request.data_seed}}},
+                   {"training", training},
+                   {"threads", machine.threads}};
+  if (machine.processes > 1) document["processes"] = machine.processes;
+  return document;
 }
 
 }  // namespace gainlens::language

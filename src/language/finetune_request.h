@@ -3,9 +3,11 @@
 #include "bft/arm.h"
 #include "core/json.h"
 #include "data/question_split.h"
+#include "experiment/experiment.h"
 #include "language/answer_task.h"
 #include "language/lora.h"
 #include "models/checkpoint/checkpoint_source.h"
+#include "models/checkpoint/compute_dtype.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -27,7 +29,8 @@ struct FinetuneSettings {
   std::int64_t max_new = 32;           ///< tokens of an answer in the evaluation
   std::int64_t tokens_at_once = 2048;  ///< AnswerTaskOptions::tokens_at_once
   bool recompute = false;              ///< layers run again in the backward pass; changes no bit
-  std::string dtype = "float32";       ///< of the computation, or "bfloat16"; the optimiser is in float32
+  /// Of the computation: float32 or bfloat16. The optimiser is in float32.
+  models::ComputeDtype dtype = models::ComputeDtype::float32;
   /// Factor on the learning rate of a filter's parameters. The paper's, which does not say it for fine-tuning.
   double precision_learning_rate = 100;
   LoraSettings lora;
@@ -57,6 +60,7 @@ struct FinetuneRequest {
   FinetuneSettings settings;
   std::filesystem::path out;
   std::int64_t threads = 1;
+  experiment::Spread spread = experiment::Spread::batches;  ///< what several processes share
   bool quiet = false;
   std::string program_version;
 };
@@ -66,9 +70,14 @@ struct FinetuneRequest {
 ///     neither the model nor the data
 void check_request(const FinetuneRequest& request);
 
+/// What computes a training. Its last bits depend on it.
+struct TrainingMachine {
+  std::int64_t threads = 1, processes = 1;
+};
+
 /// Everything that determines the numbers of a run, except arms, levels and seeds.
 /// @param lora  the adapter that is trained
 Json request_of(const FinetuneRequest& request, const models::CheckpointSource& source,
-                const std::optional<models::LoraOptions>& lora);
+                const std::optional<models::LoraOptions>& lora, const TrainingMachine& machine);
 
 }  // namespace gainlens::language

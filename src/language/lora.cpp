@@ -2,21 +2,26 @@
 
 #include "core/check.h"
 #include "core/checked.h"
+#include "language/finetune_memory.h"
 #include "models/checkpoint/model_size.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace gainlens::language {
 
-std::optional<models::LoraOptions> trained_lora(const LoraSettings& settings, const models::CheckpointSource& source) {
+void check_lora(const LoraSettings& settings) {
   CHECK(settings.rank >= 0, "--lora-rank: {}; must be 0 (all weights are trained) or more", settings.rank);
-  if (settings.rank == 0) {
-    CHECK(
-        settings == LoraSettings{},
+  CHECK(settings.rank > 0 || settings == LoraSettings{},
         "--lora-alpha, --lora-targets and --lora-merge change nothing without --lora-rank, which is 0: all weights are "
         "trained; give a rank, such as 8");
-    return std::nullopt;
-  }
+  CHECK(!settings.alpha || (*settings.alpha >= 1e-6 && *settings.alpha <= 1e6), "--lora-alpha: {}; must be 1e-6 to 1e6",
+        *settings.alpha);
+}
+
+std::optional<models::LoraOptions> trained_lora(const LoraSettings& settings, const models::CheckpointSource& source) {
+  check_lora(settings);
+  if (settings.rank == 0) return std::nullopt;
   CHECK(!source.adapter,
         "{}: is an adapter, and --lora-rank asks for another one on top, which PEFT could not open; give the model "
         "itself",
@@ -24,7 +29,6 @@ std::optional<models::LoraOptions> trained_lora(const LoraSettings& settings, co
   const double alpha = settings.alpha.value_or(2 * static_cast<double>(settings.rank));
   models::LoraOptions options{.rank = settings.rank, .alpha = alpha, .targets = settings.targets};
   models::lora_parameter_count(models::lora_modules(source.config, options.targets), options.rank);
-  CHECK(alpha >= 1e-6 && alpha <= 1e6, "--lora-alpha: {}; must be 1e-6 to 1e6", alpha);
   return options;
 }
 
@@ -45,13 +49,16 @@ std::string name_of_base(const std::filesystem::path& model) {
 }
 
 std::uint64_t lora_bytes(const models::DecoderConfig& config, const models::LoraOptions& options,
-                         std::int64_t filter_parameters, bool writes_whole) {
+                         const LoraHolding& holding) {
   const std::vector<models::LoraModule> modules = models::lora_modules(config, options.targets);
   std::int64_t changed = 0;
   for (const models::LoraModule& module : modules) changed += checked_elements(module.slot.shape, module.name);
-  const std::int64_t trained = models::lora_parameter_count(modules, options.rank) + filter_parameters;
-  const std::int64_t held = models::parameter_count(config) + 4 * trained + (writes_whole ? changed : 0);
-  return static_cast<std::uint64_t>(held) * sizeof(float);
+  const std::int64_t base = models::parameter_count(config);
+  const std::int64_t trained = models::lora_parameter_count(modules, options.rank) + holding.filter_parameters;
+  const auto of_training = trained_bytes(trained, holding.processes) +
+                           static_cast<std::uint64_t>(holding.bfloat16 ? 2 * base + 4 * trained : 4 * base);
+  if (holding.writes_whole) return of_training + static_cast<std::uint64_t>(holding.bfloat16 ? 4 * base : 4 * changed);
+  return std::max(of_training, static_cast<std::uint64_t>(4 * base));
 }
 
 }  // namespace gainlens::language

@@ -17,6 +17,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Words = std::vector<std::string>;
 
 const std::string demo = GAINLENS_SOURCE_DIR "/data/demo/gated";
@@ -65,7 +66,62 @@ TEST_F(TrainFinetune, PrintsATableAndKeepsARunThatOthersRead) {
   EXPECT_THAT(run_gainlens({"inspect", out()}).out, HasSubstr("questions.jsonl (4 questions)"));
   const std::string job = out() + "/focal/np40/seed-1";
   EXPECT_EQ(run_gainlens({"generate", job, "--prompt", "Number 3 is", "--max-new", "2"}).exit_code, 0);
+  // A report says what of the run it could not prove, and refuses what contradicts it.
+  const auto report = [&] { return run_gainlens({"report", out(), "--out", folder_.path() / "page"}); };
+  const ProgramResult proven = report();
+  ASSERT_EQ(proven.exit_code, 0) << proven.error;
+  EXPECT_THAT(proven.error, Not(HasSubstr("warning")));
+  const std::filesystem::path run = out();
+  std::filesystem::rename(run / "focal/np40/seed-1", folder_.path() / "seed");
+  EXPECT_THAT(report().error, HasSubstr("The folders of 1 of 8 trainings are not there"));
+  std::filesystem::rename(folder_.path() / "seed", run / "focal/np40/seed-1");
+  std::filesystem::rename(run / "request.json", folder_.path() / "request");
+  EXPECT_THAT(report().error, HasSubstr("There is no request.json"));
+  write_file(run / "request.json", "{}");
+  expect_refused(report(), "request.json: is not the request in run.h5");
+  std::filesystem::rename(folder_.path() / "request", run / "request.json");
+  std::filesystem::rename(run / "run.h5.sha256", folder_.path() / "sum");
+  EXPECT_THAT(report().error, HasSubstr("There is no run.h5.sha256"));
+  std::filesystem::rename(folder_.path() / "sum", run / "run.h5.sha256");
+  std::filesystem::copy_file(run / "sft/np0/seed-0/result.safetensors", run / "sft/np0/seed-1/result.safetensors",
+                             std::filesystem::copy_options::overwrite_existing);
+  expect_refused(report(), "not the result of arm sft/np0, seed 1");
+}
+
+TEST_F(TrainFinetune, TheLossesBeforeAFilterIsTrainedAreSaidStoredAndReported) {
+  const ProgramResult made = run_gainlens(command({"--arm", "sft,bft", "--epochs", "1", "--json"}));
+  ASSERT_EQ(made.exit_code, 0) << made.error;
+  EXPECT_THAT(made.error, HasSubstr("bft/np0 seed 0: the held-out loss before training is "));
+  EXPECT_THAT(made.error, HasSubstr(" with the filter in force"));
+  EXPECT_THAT(made.error, Not(HasSubstr("sft/np0 seed 0: the held-out loss")));
+  const Json trainings = Json::parse(made.out).at("trainings");
+  EXPECT_FALSE(trainings.at(0).at("metrics").contains("start_loss"));
+  const Json& metrics = trainings.at(1).at("metrics");
+  EXPECT_GT(metrics.at("start_loss_with_filter"), metrics.at("start_loss"));
+  const ProgramResult report = run_gainlens({"report", out()});
+  ASSERT_EQ(report.exit_code, 0) << report.error;
+  EXPECT_THAT(bytes_of(out() + "/report/tables/start.csv"), HasSubstr("bft/np0,0,"));
+  EXPECT_THAT(bytes_of(out() + "/report/tables/noise-levels.csv"), Not(HasSubstr("start_loss")));
+  EXPECT_EQ(run_gainlens({"compare", out(), "--baseline", "sft/np0", "--resamples", "50"}).exit_code, 0);
+}
+
+TEST_F(TrainFinetune, AnotherRequestIsRefused) {
+  ASSERT_EQ(run_gainlens(command({"--epochs", "1", "--quiet"})).exit_code, 0);
   expect_refused(run_gainlens(command({"--epochs", "3", "--quiet"})), "epochs");
+  expect_refused(run_gainlens(command({"--epochs", "1", "--lora-rank", "2", "--quiet"})),
+                 "/training/lora is absent in the stored request");
+}
+
+TEST_F(TrainFinetune, AnAdapterIsMergedWithTheOptionAloneOrWithAValue) {
+  std::vector<std::string> weights;
+  for (const Words& more : {Words{"--lora-merge"}, Words{"--lora-merge", "true"}, Words{"--lora-merge", "false"}}) {
+    Words words = more;  // in front of another option
+    words.insert(words.end(), {"--lora-rank", "2", "--epochs", "1", "--quiet", "--dtype", "fp32"});
+    ASSERT_EQ(run_gainlens(command(words)).exit_code, 0);
+    weights.push_back(std::filesystem::exists(out() + "/sft/np0/seed-0/model.safetensors") ? "whole" : "adapter");
+    std::filesystem::remove_all(out());
+  }
+  EXPECT_EQ(weights, (Words{"whole", "whole", "adapter"}));
 }
 
 TEST_F(TrainFinetune, BadInputIsRefusedInOneLine) {
@@ -92,6 +148,24 @@ TEST_F(TrainFinetune, BadInputIsRefusedInOneLine) {
   refused(command({}, "100"), "--train-rows: 100 questions; only");
   refused(command({"--max-length", "4"}), "longer than 4 tokens");
   refused(command({"--epochs", "0"}), "--epochs: 0");
+  // Values are refused before the data are read.
+  const auto unread = [&](const Words& more) {
+    Words words = with({"--task", "squad", "--data", "no-such-file"});
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  refused(unread({}), "no-such-file");
+  refused(unread({"--batch", "0"}), "--batch: 0");
+  refused(unread({"--arm", "dpo"}), "--arm: 'dpo'");
+  refused(unread({"--train-rows", "0"}), "--train-rows: 0");
+  refused(unread({"--passages", "0"}), "--passages: 0");
+  refused(unread({"--lora-rank", "-1"}), "--lora-rank: -1");
+  refused(unread({"--lora-rank", "2", "--lora-alpha", "0"}), "--lora-alpha: 0");
+  refused(unread({"--lora-merge"}), "--lora-rank, which is 0");
+  refused(unread({"--lora-merge", "yes"}), "--lora-merge: 'yes'; must be true or false");
+  refused(unread({"--dtype", "fp16"}), "--dtype: 'float16'; must be float32 or bfloat16");
+  refused(unread({"--dtype", "bf17"}), "did you mean 'bf16'?");
+  refused(unread({"--spread", "rows"}), "--spread: 'rows'");
 }
 
 }  // namespace

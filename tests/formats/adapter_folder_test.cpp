@@ -67,9 +67,9 @@ TEST(AdapterFolder, TheBaseIsThatOfTheConfiguration) {
   refused(folder.path() / "lost", "no such folder");
   refused("a/c", "no such model in the cache");
   refused(write_adapter(folder.path() / "other", "{}"), "is an adapter itself");
-  for (const auto& [config, reason] : {std::pair{"[]", "is not a JSON object"},
-                                       std::pair{"{}", "'base_model_name_or_path' is missing"},
-                                       std::pair{"{\"base_model_name_or_path\": 5}", "is 5; it must be text"}})
+  for (const auto& [config, reason] :
+       {std::pair{"[]", "is not a JSON object"}, std::pair{"{}", "'base_model_name_or_path' is missing"},
+        std::pair{"{\"base_model_name_or_path\": 5}", "is 5; it must be text"}})
     EXPECT_THAT([&, config = config] { adapter_base(write_adapter(folder.path() / "adapter", config), environment); },
                 ThrowsMessage<InvalidArgument>(HasSubstr(reason)));
 }

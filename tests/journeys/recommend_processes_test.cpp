@@ -5,6 +5,7 @@
 #include "support/program.h"
 #include "support/shared_data.h"
 #include "support/text_file.h"
+#include "support/two_processes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -42,16 +43,12 @@ class RecommendProcesses : public ::testing::Test {
            (more.find("--batch") == std::string::npos ? "--batch 32 " : "") + more;
   }
 
-  /// Starts the command as two processes. `after` runs in the shell with their ids in $leader and $other.
   ProgramResult two(const std::string& command, const std::string& after) const {
-    return shell("export MASTER_ADDR=127.0.0.1 MASTER_PORT=" + free_port() + " WORLD_SIZE=2; RANK=1 " + command +
-                 " > other.out 2> other.err & other=$!; RANK=0 " + command + " 2> leader.err & leader=$!; " + after);
+    return shell(as_two_processes(command, after));
   }
 
   TemporaryFolder folder_;
 };
-
-constexpr const char* wait_for_both = "wait $leader; first=$?; wait $other; second=$?; exit $((first + second))";
 
 TEST_F(RecommendProcesses, SharedBatchesGiveTheLossesOfOneProcess) {
   ASSERT_EQ(shell(train("one")).exit_code, 0);

@@ -1,7 +1,9 @@
 #include "language/answer_task.h"
 
 #include "models/checkpoint/initial_weights.h"
+#include "models/decoder/filter_config.h"
 #include "models/random_decoder.h"
+#include "training/thread_replicas.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -9,6 +11,7 @@
 
 #include <cmath>
 #include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -26,6 +29,8 @@ models::DecoderConfig llama() {
 }
 
 models::DecoderWeights random_weights(const models::DecoderConfig& config) {
+  static std::mutex one_at_a_time;  // the generator is that of all threads
+  const std::lock_guard lock(one_at_a_time);
   models::DecoderWeights weights = models::initial_weights(config, 3);
   const at::NoGradGuard no_gradients;
   at::manual_seed(7);
@@ -36,9 +41,10 @@ models::DecoderWeights random_weights(const models::DecoderConfig& config) {
   return weights;
 }
 
-AnswerTask task_of(const models::DecoderConfig& config, const AnswerTaskOptions& options) {
-  return AnswerTask(config, random_weights(config), rows, {rows[1]}, 5, options,
-                    [](const auto&) { return Json("kept"); });
+AnswerTask task_of(const models::DecoderConfig& config, const AnswerTaskOptions& options,
+                   training::Replicas* replicas = nullptr) {
+  return AnswerTask(
+      config, random_weights(config), rows, {rows[1]}, 5, options, [](const auto&) { return Json("kept"); }, replicas);
 }
 
 /// The loss over all rows, in the textbook form: logits of every position, and a mask.
@@ -129,6 +135,82 @@ TEST(AnswerTaskData, PromptsHaveNoLossAndRowsDoNotSeeEachOther) {
   AnswerTask focal = task_of(config, {.batch = 1, .focal = FocalLoss{.gamma = 2}});
   AnswerTask plain = task_of(config, {.batch = 1});
   EXPECT_EQ(focal.validation_loss(), plain.validation_loss());
+}
+
+/// Small decoders: plain, and with a filter that acts from the first step on.
+std::vector<models::DecoderConfig> shared_models() {
+  std::vector<models::DecoderConfig> configs(2, llama());
+  configs[1].filter = models::default_decoder_filter();
+  configs[1].filter->warm_up = 0;
+  return configs;
+}
+
+TEST(SharedAnswers, SharesOfProcessesAddUpToTheStepOfOne) {
+  for (const models::DecoderConfig& config : shared_models()) {
+    const AnswerTaskOptions options{.batch = 3, .focal = FocalLoss{.learned = true}};
+    AnswerTask one = task_of(config, options);
+    const auto [gradients, loss] = step_of(one);
+    const double held_out = one.validation_loss();
+    for (const std::int64_t size : {2, 4}) {  // 1 row and 2 rows with 3, 2 and 4 answer tokens; a process without rows
+      testing::with_replicas(size, [&, &gradients = gradients, loss = loss](training::Replicas& replicas) {
+        AnswerTask part = task_of(config, options, &replicas);
+        auto [shares, share] = step_of(part);
+        const at::Tensor total = at::scalar_tensor(share, at::kDouble);
+        replicas.sum({total});
+        EXPECT_NEAR(total.item<double>(), loss, 1e-6);
+        for (const auto& [name, gradient] : gradients) {
+          at::Tensor sum = shares[name].defined() ? shares[name].clone() : at::zeros_like(gradient);
+          replicas.sum({sum});
+          const double scale = gradient.abs().max().item<double>();
+          EXPECT_LT((sum - gradient).abs().max().item<double>(), 1e-6 + 1e-5 * scale) << name << " of " << size;
+        }
+        EXPECT_NEAR(part.validation_loss(), held_out, 1e-6);
+        ASSERT_EQ(part.filter().curves().size(), one.filter().curves().size());
+        for (const auto& [name, values] : one.filter().curves()) {
+          const std::vector<double>& found = part.filter().curves().at(name);
+          ASSERT_EQ(found.size(), values.size());
+          for (std::size_t i = 0; i < values.size(); ++i) {
+            if (!std::isnan(values[i])) {
+              EXPECT_NEAR(found[i], values[i], 1e-5) << name;
+            }
+          }
+        }
+      });
+    }
+  }
+}
+
+TEST(StartLoss, IsThatOfThePlainModelAndThatOfTheWholeFilterAndChangesNothing) {
+  const models::DecoderConfig acting = shared_models()[1];
+  models::DecoderConfig later = acting;
+  later.filter->warm_up = 2;
+  const AnswerTaskOptions options{.batch = 3};
+  AnswerTask plain = task_of(llama(), options), begun = task_of(acting, options), task = task_of(later, options);
+  plain.measure_start();
+  EXPECT_FALSE(plain.start());
+  const Json before = task.notes();
+  task.measure_start();
+  ASSERT_TRUE(task.start());
+  EXPECT_EQ(task.start()->plain, plain.validation_loss());
+  begun.accumulate_gradients(0);  // the filter acts, and no weight has changed
+  EXPECT_NEAR(task.start()->filtered, begun.validation_loss(), 1e-9);
+  EXPECT_GT(std::abs(task.start()->filtered - task.start()->plain), 1e-4);
+  Json after = task.notes();
+  AnswerTask resumed = task_of(later, options);
+  resumed.restore(after);
+  ASSERT_TRUE(resumed.start());
+  EXPECT_EQ(resumed.start()->filtered, task.start()->filtered);
+  after.erase("start");
+  EXPECT_EQ(after, before);
+  task.accumulate_gradients(0);  // the filter does not act yet
+  EXPECT_EQ(task.validation_loss(), task.start()->plain);
+  // Two processes measure the same.
+  testing::with_replicas(2, [&](training::Replicas& replicas) {
+    AnswerTask part = task_of(later, options, &replicas);
+    part.measure_start();
+    EXPECT_NEAR(part.start()->plain, task.start()->plain, 1e-6);
+    EXPECT_NEAR(part.start()->filtered, task.start()->filtered, 1e-5);
+  });
 }
 
 TEST(AnswerTaskNotes, SurviveAKill) {

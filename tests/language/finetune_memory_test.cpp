@@ -16,6 +16,12 @@ using ::testing::ThrowsMessage;
 
 constexpr std::uint64_t logits = std::uint64_t{128} << 20;
 
+TEST(TrainedBytes, AreThoseOfWeightsGradientsAndAShareOfTheMoments) {
+  EXPECT_EQ(trained_bytes(1000, 1), 16'000u);
+  EXPECT_EQ(trained_bytes(1000, 2), 12'000u);
+  EXPECT_EQ(trained_bytes(1001, 2), 2u * 4 * 1001 + 2 * 4 * 501);
+}
+
 TEST(ActivationBytes, FollowTheFormula) {
   models::DecoderConfig config = testing::small_config();  // 2 layers, W 16, M 24, 4 + 2 heads of 4
   config.gated_mlp = true;

@@ -8,6 +8,7 @@
 #include "runfile/experiment_run.h"
 #include "support/file_bytes.h"
 #include "support/shared_data.h"
+#include "training/thread_replicas.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -140,6 +141,37 @@ TEST_F(Finetune, AKilledTrainingEndsWithTheSameBytes) {
   check("bft", 4, "model.safetensors");
 }
 
+TEST_F(Finetune, TwoProcessesHaveTheLossesOfOne) {
+  const auto check = [&](const char* arm, std::int64_t lora_rank) {
+    const std::string name = std::string(arm) + std::to_string(lora_rank);
+    FinetuneRequest one = request(out(name + "-one"));
+    one.arms = {arm};
+    one.settings.lora.rank = lora_rank;
+    one.settings.batch = 3;             // one row and two
+    one.settings.learning_rate = 1e-4;  // AdamW makes steps of this size of gradients that are rounding alone
+    const auto expected = finetune(one);
+    ASSERT_EQ(expected.size(), 1u);
+    FinetuneRequest two = one;
+    two.out = out(name + "-two");
+    gainlens::testing::with_replicas(2, [&](training::Replicas& replicas) {
+      const auto outcomes = finetune(two, replicas);
+      ASSERT_EQ(outcomes.size(), replicas.leads() ? 1u : 0u);
+      if (!replicas.leads()) return;
+      for (const char* curve : {"training_loss", "validation_loss"}) {
+        const auto& found = outcomes[0].result.curve.at(curve);
+        ASSERT_EQ(found.size(), 2u);
+        for (std::size_t i = 0; i < found.size(); ++i)
+          EXPECT_NEAR(found[i], expected[0].result.curve.at(curve)[i], 1e-5) << name << " " << curve;
+      }
+    });
+    // A run of two processes is one of two.
+    EXPECT_THAT([&] { finetune(two); }, ThrowsMessage<InvalidArgument>(HasSubstr("/processes is 2 in the stored")));
+  };
+  check("sft", 0);
+  check("bft", 0);
+  check("sft", 4);
+}
+
 TEST_F(Finetune, AnAdapterIsStoredInPlaceOfTheCheckpoint) {
   FinetuneRequest asked = request(out("run"));
   asked.arms = {"sft", "bft"};
@@ -230,7 +262,7 @@ TEST_F(Finetune, RecomputedLayersEndWithTheSameBytes) {
 TEST_F(Finetune, BFloat16StoresItsMasters) {
   FinetuneRequest asked = request(out("run"));
   asked.settings.epochs = 1;
-  asked.settings.dtype = "bfloat16";
+  asked.settings.dtype = models::ComputeDtype::bfloat16;
   finetune(asked);
   const std::filesystem::path job = out("run") / "sft" / "np0" / "seed-0";
   EXPECT_THAT(read_text_file(job / "config.json"), HasSubstr("\"float32\""));
@@ -238,6 +270,14 @@ TEST_F(Finetune, BFloat16StoresItsMasters) {
     return std::filesystem::file_size(folder / "model.safetensors");
   };
   EXPECT_GT(size(job), 3 * size(demo) / 2);  // the demo is stored in bfloat16
+  // An adapter too, and a whole checkpoint beside its filter.
+  asked.out = out("adapter");
+  asked.arms = {"sft", "bft"};
+  asked.settings.lora.rank = 2;
+  finetune(asked);
+  const auto factors = formats::TensorFile::open(asked.out / "sft/np0/seed-0/adapter_model.safetensors");
+  for (const auto& [name, entry] : factors.entries()) EXPECT_EQ(entry.dtype, formats::DType::f32) << name;
+  EXPECT_GT(size(asked.out / "bft/np0/seed-0"), size(job));
 }
 
 TEST_F(Finetune, EveryArmWithAFilterIsTrained) {
@@ -245,8 +285,12 @@ TEST_F(Finetune, EveryArmWithAFilterIsTrained) {
   asked.arms = {"bft", "constant-k", "gate", "plain-decay"};
   asked.settings.epochs = 1;
   for (const auto& outcome : finetune(asked)) {
-    EXPECT_EQ(outcome.result.test.size(), 2u);
+    EXPECT_EQ(outcome.result.test.size(), outcome.job.arm == "bft" ? 4u : 2u);  // with the losses before training
     EXPECT_EQ(outcome.result.filter.empty(), outcome.job.arm != "bft") << outcome.job.arm;
+    const std::filesystem::path start = outcome.job.folder / "training" / "start.csv";
+    EXPECT_EQ(std::filesystem::exists(start), outcome.job.arm == "bft") << outcome.job.arm;
+    if (outcome.job.arm != "bft") continue;
+    EXPECT_THAT(read_text_file(start), HasSubstr("held_out_loss,with_filter\n"));
   }
 }
 
@@ -266,7 +310,7 @@ TEST_F(Finetune, BadInputIsRefusedInOneLine) {
   refused([](auto& r) { r.seeds = 0; }, "seeds");
   refused([](auto& r) { r.settings.batch = 0; }, "--batch: 0");
   refused([](auto& r) { r.settings.tokens_at_once = 0; }, "--tokens-at-once: 0");
-  refused([](auto& r) { r.settings.dtype = "float16"; }, "--dtype: 'float16'");
+  refused([](auto& r) { r.settings.dtype = models::ComputeDtype::float16; }, "--dtype: 'float16'");
   refused([](auto& r) { r.settings.learning_rate = -1; }, "--learning-rate: -1");
   refused([](auto& r) { r.settings.max_length = 3; }, "every row is longer than 3 tokens");
   refused([](auto& r) { r.settings.max_new = 5000; }, "--max-new asks for 5000 more");

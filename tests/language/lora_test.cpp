@@ -228,6 +228,43 @@ TEST(Lora, AFilterLearnsBesideTheAdapter) {
   EXPECT_GT(compared, 3u);
 }
 
+TEST(Lora, InBfloat16TheAdapterHasMastersAndTheBaseIsRoundedOnce) {
+  const std::vector<AnswerRow> rows = golden_rows();
+  for (const char* name : {"llama", "phi3-window"}) {  // q, k and v of phi3 share one factor A
+    SCOPED_TRACE(name);
+    const auto step = [&](at::ScalarType dtype) {
+      models::Checkpoint base = models::load_checkpoint(golden_folder + "models/" + name, {.dtype = dtype});
+      models::begin_lora(base.config, {.rank = 2, .alpha = 6}, 5, base.weights);
+      const at::NoGradGuard no_gradients;
+      at::manual_seed(3);
+      for (const models::NamedTensor& parameter : models::decoder_parameters(base.config, base.weights))
+        at::Tensor(parameter.tensor).normal_(0, 0.05);
+      AnswerTask task(base.config, base.weights, rows, {rows[0]}, 1, {.batch = std::ssize(rows), .dtype = dtype},
+                      [](const auto&) { return Json(); });
+      std::map<std::string, at::Tensor> gradients;
+      const at::AutoGradMode with_gradients(true);
+      const double loss = task.accumulate_gradients(0);
+      for (const training::ParameterGroup& group : task.parameters()) {
+        for (const models::NamedTensor& parameter : group.parameters) {
+          EXPECT_EQ(parameter.tensor.scalar_type(), at::kFloat) << parameter.name;
+          gradients[parameter.name] = parameter.tensor.grad();
+        }
+      }
+      return std::pair(loss, gradients);
+    };
+    const auto [loss, expected] = step(at::kFloat);
+    const auto [rounded_loss, found] = step(at::kBFloat16);
+    EXPECT_NEAR(rounded_loss, loss, 0.01 * loss);
+    EXPECT_NE(rounded_loss, loss);
+    ASSERT_EQ(found.size(), expected.size());
+    for (const auto& [parameter, gradient] : expected) {
+      ASSERT_TRUE(found.at(parameter).defined()) << parameter;
+      EXPECT_LT((found.at(parameter) - gradient).norm().item<double>(), 0.15 * gradient.norm().item<double>())
+          << parameter;
+    }
+  }
+}
+
 TEST(Lora, SettingsThatMakeNoSenseAreRefused) {
   const models::CheckpointSource source = models::open_checkpoint(golden_folder + "models/llama");
   const auto refused = [&](const LoraSettings& settings, const std::string& reason) {
@@ -261,9 +298,14 @@ TEST(Lora, MemoryIsThatOfTheBaseAndOfWhatIsTrained) {
   for (const models::NamedTensor& weight : models::decoder_parameters(config, base.weights))
     trained += weight.tensor.numel();
   EXPECT_EQ(trained, 3 * 2 * (48 + 48));
-  EXPECT_EQ(lora_bytes(config, options, 0, false), static_cast<std::uint64_t>(4 * held + 16 * trained));
-  EXPECT_EQ(lora_bytes(config, options, 5, true),
-            static_cast<std::uint64_t>(4 * (held + 3 * 48 * 48) + 16 * (trained + 5)));
+  const auto bytes = [&](const LoraHolding& holding) {
+    return static_cast<std::int64_t>(lora_bytes(config, options, holding));
+  };
+  EXPECT_EQ(bytes({}), 4 * held + 16 * trained);
+  EXPECT_EQ(bytes({.processes = 2}), 4 * held + 12 * trained);
+  EXPECT_EQ(bytes({.filter_parameters = 5, .writes_whole = true}), 4 * (held + 3 * 48 * 48) + 16 * (trained + 5));
+  EXPECT_EQ(bytes({.bfloat16 = true}), std::max(2 * held + 20 * trained, 4 * held));
+  EXPECT_EQ(bytes({.writes_whole = true, .bfloat16 = true}), 6 * held + 20 * trained);
 }
 
 }  // namespace
