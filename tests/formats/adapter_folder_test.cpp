@@ -67,11 +67,14 @@ TEST(AdapterFolder, TheBaseIsThatOfTheConfiguration) {
   refused(folder.path() / "lost", "no such folder");
   refused("a/c", "no such model in the cache");
   refused(write_adapter(folder.path() / "other", "{}"), "is an adapter itself");
-  for (const auto& [config, reason] :
-       {std::pair{"[]", "is not a JSON object"}, std::pair{"{}", "'base_model_name_or_path' is missing"},
-        std::pair{"{\"base_model_name_or_path\": 5}", "is 5; it must be text"}})
-    EXPECT_THAT([&, config = config] { adapter_base(write_adapter(folder.path() / "adapter", config), environment); },
+  const auto of_config = [&](const std::string& config, const std::string& reason) {
+    write_adapter(folder.path() / "adapter", config);
+    EXPECT_THAT([&] { adapter_base(folder.path() / "adapter", environment); },
                 ThrowsMessage<InvalidArgument>(HasSubstr(reason)));
+  };
+  of_config("[]", "is not a JSON object");
+  of_config("{}", "'base_model_name_or_path' is missing");
+  of_config("{\"base_model_name_or_path\": 5}", "is 5; it must be text");
 }
 
 TEST(AdapterFolder, APipeInPlaceOfItsConfigurationIsRefused) {
