@@ -3,11 +3,11 @@
 #include "core/check.h"
 #include "core/counted.h"
 #include "core/json.h"
+#include "reports/terminal/head_queries_text.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace gainlens::reports {
@@ -117,7 +117,6 @@ std::string sinks_of(const PromptLook& look) {
 std::string query_of(const PromptLook& look) {
   const LookedQuery& query = *look.query;
   const double largest = *std::max_element(query.weights.begin(), query.weights.end());
-  static constexpr std::array bars = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   constexpr std::int64_t a_line = 64;
   std::string text = fmt::format("head {}.{} at query {} {}: the weight of each key (a full bar is {:.3f}{})\n",
                                  query.layer, query.head, query.query, position_text(look, query.query), largest,
@@ -130,7 +129,7 @@ std::string query_of(const PromptLook& look) {
     text += fmt::format("{:>7}  |", begin);
     for (std::int64_t key = begin; key < end; ++key) {
       const double share = largest > 0 ? query.weights[static_cast<std::size_t>(key)] / largest : 0;
-      text += bars[static_cast<std::size_t>(std::lround(share * 8))];
+      text += bar(share);
     }
     text += "|\n";
   }
@@ -194,23 +193,8 @@ std::string segments_of(const PromptLook& look) {
   return text;
 }
 
-/// A number of JSON; null for NaN. The shortest text that reads as the same number.
-template <typename Number>
-std::string json_number(Number value) {
-  return std::isfinite(value) ? fmt::format("{}", value) : std::string("null");
-}
-
-template <typename Number>
-std::string json_list(const std::vector<Number>& values) {
-  std::string text = "[";
-  for (const Number value : values) text += (text.size() == 1 ? "" : ",") + json_number(value);
-  return text + ']';
-}
-
 std::string json_head(const PromptLook& look, const LookedHead& head) {
-  std::string text = fmt::format(
-      R"({{"layer":{},"head":{},"n_eff":{},"kalman_gain":{},"entropy":{},"bos_mass":{},"top_keys":[)", head.layer,
-      head.head, json_list(head.n_eff), json_list(head.kalman_gain), json_list(head.entropy), json_list(head.bos_mass));
+  std::string text = '{' + json_members(head) + ",\"top_keys\":[";
   for (std::size_t query = 0; query < head.n_eff.size(); ++query) {
     text += query == 0 ? "[" : ",[";
     for (std::int64_t rank = 0; rank < look.top_count; ++rank) {

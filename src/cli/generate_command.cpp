@@ -16,6 +16,8 @@
 #include "models/checkpoint/end_tokens.h"
 #include "models/checkpoint/load_decoder.h"
 #include "models/checkpoint/torch_dtype.h"
+#include "reports/terminal/generation_terminal.h"
+#include "tokenizers/growing_text.h"
 
 #include <fmt/ranges.h>
 
@@ -37,6 +39,7 @@ struct GenerateArguments {
   std::string dtype = "float32";
   bool stream_weights = false;
   bool allow_extrapolation = false;
+  bool statistics = false;
 };
 
 sweep::TokenSourceOptions prompt_source(const GenerateArguments& arguments) {
@@ -56,6 +59,7 @@ generation::GenerationOptions options_of(const GenerateArguments& arguments, con
   options.max_new = *arguments.max_new;
   options.seed = global.seed;
   options.allow_extrapolation = arguments.allow_extrapolation;
+  options.statistics = arguments.statistics;
   if (draws) options.sampling = {arguments.temperature.value_or(1), arguments.top_p.value_or(1)};
   return options;
 }
@@ -88,18 +92,64 @@ void tell_of_time(const generation::Generated& generated) {
             generated.prompt_seconds, steps);
 }
 
-void print(const generation::Continued& found, const tokenizers::Tokenizer* tokenizer, bool json) {
-  if (json) {
-    write_result(json_text(OrderedJson{{"tokens", found.tokens}, {"logprobs", found.log_probabilities}}) + "\n");
-    return;
+/// The line for programs (docs/generate.md).
+void print_json(const generation::Continued& found, bool statistics) {
+  std::string line = json_text(OrderedJson{{"tokens", found.tokens}, {"logprobs", found.log_probabilities}});
+  if (statistics) {
+    line.pop_back();
+    line += ",\"statistics\":" + reports::token_statistics_json(found.heads) + '}';
   }
-  if (tokenizer != nullptr) {
-    print_result("{}\n", tokenizer->decode(found.tokens));
-    return;
+  write_result(line + "\n");
+}
+
+void print_statistics(const generation::Continued& found, const tokenizers::Tokenizer* tokenizer) {
+  std::vector<reports::AddedToken> tokens;
+  for (std::size_t i = 0; i < found.tokens.size(); ++i) {
+    const tokenizers::TokenId id = found.tokens[i];
+    tokens.push_back(
+        {tokenizer != nullptr ? tokenizer->token_text(id) : std::to_string(id), found.log_probabilities[i]});
   }
-  std::string ids;
-  for (const tokenizers::TokenId id : found.tokens) ids += (ids.empty() ? "" : " ") + std::to_string(id);
-  print_result("{}\n", ids);
+  write_result("\n" + reports::print_token_statistics(tokens, found.heads));
+}
+
+/// Prints the text that is added, or its ids, while it grows.
+class PrintedText {
+ public:
+  explicit PrintedText(const tokenizers::Tokenizer* tokenizer) {
+    if (tokenizer != nullptr) text_.emplace(*tokenizer);
+  }
+  void add(tokenizers::TokenId id) {
+    write(text_ ? text_->add(id) : fmt::format("{}{}", began_ ? " " : "", id));
+    began_ = true;
+  }
+  /// Ends the line. Does nothing before the first token.
+  void finish() {
+    if (began_) write((text_ ? text_->finish() : std::string()) + "\n");
+  }
+
+ private:
+  static void write(const std::string& text) {
+    write_result(text);
+    flush_results();  // a person reads along
+  }
+
+  std::optional<tokenizers::GrowingText> text_;
+  bool began_ = false;
+};
+
+generation::Generated printed(models::Decoder& model, const look::Prompt& prompt,
+                              const generation::GenerationOptions& options) {
+  PrintedText text(prompt.tokenizer.get());
+  const std::vector<std::vector<tokenizers::TokenId>> prompts = {prompt.tokens};
+  try {
+    generation::Generated generated =
+        generation::generate(model, prompts, options, [&text](std::size_t, tokenizers::TokenId id) { text.add(id); });
+    text.finish();
+    return generated;
+  } catch (const RunFailed&) {
+    text.finish();  // the message begins a line
+    throw;
+  }
 }
 
 void generate(const GenerateArguments& arguments, const GlobalOptions& global) {
@@ -120,13 +170,21 @@ void generate(const GenerateArguments& arguments, const GlobalOptions& global) {
       options.ends.push_back(checked_cast<tokenizers::TokenId>(id, "eos_token_id"));
   }
   generation::check_can_generate(checkpoint.config, prompts, options);
+  CHECK(!arguments.statistics || checkpoint.config.attention_layers(checkpoint.config.layers) > 0,
+        "--statistics: the model has no softmax attention, and so no heads");
   if (prompt.without_line_end && !global.quiet)
     tell_note("the prompt ends in a line end, which is a part of its tokens (printf '%s' writes none)");
   for (const std::string& note : checkpoint.notes) tell_warning("{}", note);
   if (!global.quiet) tell_of_ends(ends, arguments.ignore_eos, checkpoint.config.vocabulary);
   const auto model = models::load_own_decoder(checkpoint.path, load);
-  const generation::Generated generated = generation::generate(*model, prompts, options);
-  print(generated.continued[0], prompt.tokenizer.get(), global.json);
+  const generation::Generated generated =
+      global.json ? generation::generate(*model, prompts, options) : printed(*model, prompt, options);
+  const generation::Continued& found = generated.continued[0];
+  if (global.json) {
+    print_json(found, arguments.statistics);
+  } else if (arguments.statistics) {
+    print_statistics(found, prompt.tokenizer.get());
+  }
   if (!global.quiet) tell_of_time(generated);
 }
 
@@ -160,6 +218,9 @@ void add_generate(CLI::App& app, const GlobalOptions& global, Action& action) {
                     "the same");
   command->add_flag("--allow-extrapolation", arguments->allow_extrapolation,
                     "Allow more tokens than the model's number of positions");
+  command->add_flag("--statistics", arguments->statistics,
+                    "Also n_eff, K, entropy and BOS mass of every head, of the query that each new token comes from "
+                    "(docs/generate.md)");
   add_ignored_keys(*command, arguments->ignored_config_keys);
   command->callback([arguments, &global, &action] { action = [arguments, &global] { generate(*arguments, global); }; });
 }

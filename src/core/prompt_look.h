@@ -1,5 +1,7 @@
 #pragma once
 
+#include "core/head_queries.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,11 +17,8 @@ struct NextToken {
   double probability = 0;
 };
 
-/// What one query head did at every query of a prompt. Definitions: docs/method.md, "Statistics of one query".
-struct LookedHead {
-  std::int64_t layer = 0;  ///< original index
-  std::int64_t head = 0;
-  std::vector<float> n_eff, kalman_gain, entropy, bos_mass;  ///< [query]; NaN: the query sees no key
+/// What one query head did at every query of a prompt.
+struct LookedHead : HeadQueries {
   std::vector<std::int32_t> top_keys;  ///< [query x top_count] the largest weight first; -1 where there are fewer keys
   std::vector<float> top_weights;      ///< [query x top_count] of these keys (over keys and sink); NaN at -1
   std::vector<float> column_mean;      ///< [key] mean weight over the queries from the key on; NaN: none sees any key

@@ -29,8 +29,8 @@ struct Text {
 class Generation {
  public:
   Generation(models::Decoder& model, std::span<const std::vector<tokenizers::TokenId>> prompts,
-             const GenerationOptions& options)
-      : model_(model), options_(options) {
+             const GenerationOptions& options, const SeeNewToken& see)
+      : model_(model), options_(options), see_(see) {
     for (std::size_t i = 0; i < prompts.size(); ++i) {
       texts_.push_back({models::KeyValueCache(model.config()),
                         Random(options.seed, i),
@@ -68,8 +68,14 @@ class Generation {
   void extend(const std::vector<Text*>& texts) {
     std::vector<models::Extension> extensions;
     for (Text* text : texts) extensions.push_back({&text->cache, text->next});
-    const at::Tensor logits =
-        model_.unembed(model_.extend(extensions, options_.allow_extrapolation)).to(at::kCPU, at::kDouble).contiguous();
+    models::SeeLastQuery see;
+    if (options_.statistics)
+      see = [&](const models::LastQuery& seen) {
+        keep(seen, texts[static_cast<std::size_t>(seen.sequence)]->continued);
+      };
+    const at::Tensor logits = model_.unembed(model_.extend(extensions, options_.allow_extrapolation, see))
+                                  .to(at::kCPU, at::kDouble)
+                                  .contiguous();
     if (!logits.isfinite().all().item<bool>()) throw_run_failed("output head: the logits are NaN or infinite");
     for (std::size_t i = 0; i < texts.size(); ++i) {
       Text& text = *texts[i];
@@ -81,11 +87,32 @@ class Generation {
       text.continued.log_probabilities.push_back(chosen.log_probability);
       text.continued.ended = std::find(options_.ends.begin(), options_.ends.end(), chosen.id) != options_.ends.end();
       text.next = {chosen.id};
+      if (see_) see_(static_cast<std::size_t>(texts[i] - texts_.data()), chosen.id);
+    }
+  }
+
+  static void keep(const models::LastQuery& seen, Continued& continued) {
+    const std::int64_t heads = seen.n_eff.size(0);
+    if (continued.tokens.empty()) {
+      for (std::int64_t head = 0; head < heads; ++head) continued.heads.push_back({seen.layer, head, {}, {}, {}, {}});
+    }
+    const auto first = std::find_if(continued.heads.begin(), continued.heads.end(),
+                                    [&](const HeadQueries& one) { return one.layer == seen.layer; });
+    for (std::int64_t head = 0; head < heads; ++head) {
+      HeadQueries& one = *(first + head);
+      const auto add = [head](std::vector<float>& numbers, const at::Tensor& field) {
+        numbers.push_back(field[head].item<float>());
+      };
+      add(one.n_eff, seen.n_eff);
+      add(one.kalman_gain, seen.kalman_gain);
+      add(one.entropy, seen.entropy);
+      add(one.bos_mass, seen.bos_mass);
     }
   }
 
   models::Decoder& model_;
   const GenerationOptions& options_;
+  const SeeNewToken& see_;
   std::vector<Text> texts_;
   Generated generated_;
 };
@@ -116,10 +143,10 @@ void check_can_generate(const models::DecoderConfig& config, std::span<const std
 }
 
 Generated generate(models::Decoder& model, std::span<const std::vector<tokenizers::TokenId>> prompts,
-                   const GenerationOptions& options) {
+                   const GenerationOptions& options, const SeeNewToken& see) {
   check_can_generate(model.config(), prompts, options);
   const c10::InferenceMode inference;
-  return Generation(model, prompts, options).run();
+  return Generation(model, prompts, options, see).run();
 }
 
 }  // namespace gainlens::generation

@@ -1,5 +1,6 @@
 #include "cli/tiny_checkpoint.h"
 #include "core/json.h"
+#include "runfile/run_reader.h"
 #include "support/program.h"
 #include "support/refused_call.h"
 #include "support/shared_data.h"
@@ -98,6 +99,56 @@ TEST_F(Generate, PromptsInTextGiveText) {
   EXPECT_EQ(run_gainlens({"generate", demo, "--text", file, "--max-new", "12"}).out, found.out);
   EXPECT_THAT(of_ids({"--max-new", "3"}).out, MatchesRegex("[0-9]+ [0-9]+ [0-9]+\n"));  // there is no tokenizer
   EXPECT_THAT(of_ids({"--max-new", "1"}).error, AllOf(HasSubstr("no further token"), Not(HasSubstr("per second"))));
+}
+
+/// Every head of every new token, as a sweep has it at this position of the finished text.
+TEST_F(Generate, StatisticsAreThoseOfASweep) {
+  const OrderedJson plain = json_of({"--max-new", "6"}), json = json_of({"--max-new", "6", "--statistics"});
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : json.items()) keys.push_back(key);
+  EXPECT_THAT(keys, ElementsAre("tokens", "logprobs", "statistics"));
+  EXPECT_EQ(json.at("tokens"), plain.at("tokens"));
+  EXPECT_EQ(json.at("logprobs"), plain.at("logprobs"));
+  std::string text = "[5,7,11,13";
+  for (std::size_t i = 0; i < 5; ++i) text += "," + json.at("tokens").at(i).dump();
+  const std::string out = folder_.path() / "sweep";
+  const ProgramResult swept =
+      run_gainlens({"sweep", tiny_checkpoint, "--tokens", write_file(folder_.path() / "text.json", text + "]"),
+                    "--lengths", "9", "--samples", "1", "--per-query", "--bos", "never", "--out", out, "--quiet"});
+  ASSERT_EQ(swept.exit_code, 0) << swept.error;
+  const runfile::RunReader run = runfile::RunReader::open(out);
+  const OrderedJson& heads = json.at("statistics");
+  for (const char* name : {"n_eff", "kalman_gain", "entropy", "bos_mass"}) {
+    const runfile::Array found = run.read(std::string("queries/9/") + name);  // [chunk, layer, head, query]
+    ASSERT_EQ(found.values.size(), heads.size() * 9) << name;
+    for (std::size_t head = 0; head < heads.size(); ++head) {
+      ASSERT_EQ(heads.at(head).at(name).size(), 6u);
+      for (std::size_t i = 0; i < 6; ++i) {
+        EXPECT_NEAR(heads.at(head).at(name).at(i).get<double>(), found.values[head * 9 + 3 + i], 1e-5)
+            << name << " of head " << head << ", token " << i;
+      }
+    }
+  }
+}
+
+TEST_F(Generate, StatisticsAreATableForPeople) {
+  const ProgramResult found =
+      run_gainlens({"generate", demo, "--prompt", "The first game of", "--max-new", "4", "--statistics", "--quiet"});
+  EXPECT_EQ(found.exit_code, 0) << found.error;
+  // docs/generate.md shows it.
+  const std::string page = read_text_file(GAINLENS_SOURCE_DIR "/docs/generate.md", 1 << 20);
+  EXPECT_THAT(page, HasSubstr("--max-new 4 --statistics --quiet\n" + found.out));
+}
+
+/// The text comes token by token: the program ends when its reader has gone, long before a million tokens.
+TEST_F(Generate, PrintsWhileItGenerates) {
+  const ProgramResult found =
+      run_shell("{ timeout 100 " GAINLENS_PROGRAM " generate " + std::string(tiny_checkpoint) + " --tokens " + ids() +
+                    " --max-new 1000000 --ignore-eos --allow-extrapolation --quiet || echo \"code $?\" >&2; } | head "
+                    "-c 3 || true",
+                folder_.path());
+  EXPECT_THAT(found.error, Not(HasSubstr("code 124")));
+  EXPECT_EQ(found.out, of_ids({"--max-new", "3", "--ignore-eos"}).out.substr(0, 3));
 }
 
 TEST_F(Generate, BadInputIsRefusedInOneLine) {

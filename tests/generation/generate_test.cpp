@@ -1,11 +1,13 @@
 #include "generation/generate.h"
 
 #include "golden/golden.h"
+#include "look/look_at_prompt.h"
 #include "models/checkpoint/load_decoder.h"
 #include "models/random_decoder.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -75,6 +77,50 @@ TEST_P(EveryGolden, ContinuesAsWithoutACache) {
     }
     EXPECT_EQ(found.prompt_tokens, most + 1 + most / 2);
     EXPECT_EQ(found.step_tokens, 3 * (max_new - 1));
+  }
+}
+
+/// What generation tells of each new token is what `look` tells of this position of the finished text. Where longrope
+/// changes its rotations within it, of the text up to there.
+TEST_P(EveryGolden, StatisticsAreThoseOfTheWholeText) {
+  const golden::Golden golden = golden::read_golden(GetParam());
+  if (!golden.checkpoint) GTEST_SKIP() << "SKIPPED: shared data models/" << golden.name << " is absent";
+  const bool changes = golden.name.find("longrope-long") != std::string::npos;
+  for (const at::ScalarType dtype : {at::kDouble, at::kFloat}) {
+    models::LoadOptions load;
+    load.dtype = dtype;
+    const auto model = models::load_own_decoder(*golden.checkpoint, load);
+    constexpr std::int64_t max_new = 6;
+    const std::int64_t length = std::min(model->config().max_positions - max_new, golden.tokens.size(0)) / 2 + 1;
+    const std::vector<Ids> prompts = {begin_of(golden, length)};
+    const Continued found = generate(*model, prompts, {.max_new = max_new, .statistics = true}).continued[0];
+    EXPECT_EQ(found.tokens, generate(*model, prompts, {.max_new = max_new}).continued[0].tokens);
+    const auto looked_at = [&](std::int64_t added) {
+      look::Prompt text{prompts[0], {}, nullptr, {}};
+      text.tokens.insert(text.tokens.end(), found.tokens.begin(), found.tokens.begin() + added);
+      return look::look_at(*model, text, {.top_keys = 1});
+    };
+    const PromptLook whole = looked_at(max_new - 1);
+    // Numbers of heads are kept as float32.
+    const double tolerance = dtype == at::kDouble ? 1e-6 : 2e-4;
+    for (std::int64_t i = 0; i < max_new; ++i) {
+      const PromptLook looked = changes ? looked_at(i) : whole;
+      ASSERT_EQ(found.heads.size(), looked.heads.size());
+      for (std::size_t at = 0; at < found.heads.size(); ++at) {
+        const HeadQueries& head = found.heads[at];
+        SCOPED_TRACE(fmt::format("{}, head {}.{}, token {}", dtype == at::kDouble ? "float64" : "float32", head.layer,
+                                 head.head, i));
+        EXPECT_EQ(head.layer, looked.heads[at].layer);
+        EXPECT_EQ(head.head, looked.heads[at].head);
+        for (const auto numbers :
+             {&HeadQueries::n_eff, &HeadQueries::kalman_gain, &HeadQueries::entropy, &HeadQueries::bos_mass}) {
+          ASSERT_EQ(std::ssize(head.*numbers), max_new);
+          const double expected = (looked.heads[at].*numbers).at(static_cast<std::size_t>(length - 1 + i));
+          EXPECT_NEAR((head.*numbers)[static_cast<std::size_t>(i)], expected,
+                      tolerance * std::max(1.0, std::abs(expected)));
+        }
+      }
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 // Tokens that are computed from a cache are those of the plain pass over the whole sequence.
 #include "models/decoder/key_value_cache.h"
 
+#include "models/decoder/attention_ops.h"
 #include "models/random_decoder.h"
 
 #include <ATen/ATen.h>
@@ -8,6 +9,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <utility>
 #include <vector>
 
 namespace gainlens::models {
@@ -71,8 +74,66 @@ TEST_P(Cached, PiecesOfSeveralSequencesGiveThePlainPass) {
   }
 }
 
+/// The last query of every sequence, as the kernel of a sweep sees it in a pass over the whole sequence.
+TEST_P(Cached, TheLastQueryHasTheStatisticsOfThePlainPass) {
+  for (const at::ScalarType dtype : {at::kDouble, at::kFloat}) {
+    Decoder model(config(), RandomWeights(3, dtype).of(config()));
+    std::vector<KeyValueCache> caches(2, KeyValueCache(config()));
+    std::vector<Ids> texts(2);
+    const std::vector<std::vector<std::int64_t>> pieces = {{11, 1}, {1, 1}, {1, 6}, {9, 1}, {1, 1}};
+    std::int64_t start = 5;
+    for (const auto& sizes : pieces) {
+      std::vector<Ids> added;
+      std::vector<Extension> extensions;
+      for (std::size_t i = 0; i < 2; ++i) {
+        added.push_back(some_ids(config(), sizes[i], start += 7));
+        texts[i].insert(texts[i].end(), added[i].begin(), added[i].end());
+      }
+      for (std::size_t i = 0; i < 2; ++i) extensions.push_back({&caches[i], added[i]});
+      std::map<std::pair<std::int64_t, std::int64_t>, LastQuery> found;
+      const at::Tensor stream = model.extend(extensions, false, [&](const LastQuery& seen) {
+        EXPECT_TRUE(found.try_emplace({seen.sequence, seen.layer}, seen).second) << "a layer twice";
+      });
+      std::size_t compared = 0;
+      for (std::size_t i = 0; i < 2; ++i) {
+        StatisticsAttention attention([&](std::int64_t layer, kernels::QueryStatistics&& expected) {
+          const auto at = found.find({static_cast<std::int64_t>(i), layer});
+          ASSERT_NE(at, found.end()) << "layer " << layer;
+          ++compared;
+          const auto same = [&](const at::Tensor& one, const at::Tensor& all, const char* name) {
+            EXPECT_TRUE(at::allclose(one, all.select(1, -1), 10 * tolerance(dtype), 10 * tolerance(dtype), true))
+                << name << " of layer " << layer << ", sequence " << i << " of " << texts[i].size() << " tokens\n"
+                << one << all.select(1, -1);
+          };
+          same(at->second.n_eff, expected.n_eff, "n_eff");
+          same(at->second.kalman_gain, expected.kalman_gain, "K");
+          same(at->second.entropy, expected.entropy, "entropy");
+          same(at->second.bos_mass, expected.first_mass.select(2, 0), "BOS mass");
+        });
+        hooks::ForwardOptions options;
+        options.attention = &attention;
+        model.forward({at::tensor(texts[i], at::kLong).unsqueeze(0)}, options, {});
+      }
+      EXPECT_EQ(compared, found.size());
+      EXPECT_EQ(compared, 2u * static_cast<std::size_t>(config().attention_layers(config().layers)));
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(EveryOption, Cached, ::testing::ValuesIn(every_option()),
                          [](const auto& tested) { return tested.param.name; });
+
+TEST(KeyValueCache, StatisticsChangeNoBit) {
+  const c10::InferenceMode inference;
+  const DecoderConfig config = small_config();
+  Decoder model(config, RandomWeights(7, at::kFloat).of(config));
+  const Ids begin = some_ids(config, 9, 3), next = {17};
+  KeyValueCache plain(config), seen(config);
+  for (const Ids& ids : {begin, next}) {
+    const Extension one{&plain, ids}, other{&seen, ids};
+    EXPECT_TRUE(at::equal(model.extend({&one, 1}), model.extend({&other, 1}, false, [](const LastQuery&) {})));
+  }
+}
 
 /// A cache of a window holds no more than its window and what has not been forgotten yet.
 TEST(KeyValueCache, AWindowForgets) {

@@ -26,7 +26,7 @@ PromptLook look_of(std::int64_t length, std::int64_t heads = 1) {
   look.token_texts.assign(count, "a");
   look.next = {{4, "b", 1.5, 0.25}};
   for (std::int64_t i = 0; i < heads; ++i) {
-    LookedHead head{0, i};
+    LookedHead head{{0, i}};
     head.n_eff.assign(count, static_cast<float>(heads - i));
     head.kalman_gain = head.entropy = head.bos_mass = std::vector<float>(count, 0.5F);
     head.column_mean.assign(count, 0.1F);

@@ -19,7 +19,8 @@ struct Extended {
   hooks::Qkv qkv;  ///< [1, head, row, head_dim] and [1, kv_head, key, head_dim]
   kernels::AttentionOptions options;
   hooks::PrecisionBias bias;
-  bool whole = false;  ///< the sequence begins with these rows
+  bool whole = false;               ///< the sequence begins with these rows
+  bool has_forgotten_some = false;  ///< the first keys of the sequence
 
   std::int64_t rows() const { return qkv.query.size(2); }
   std::int64_t keys() const { return qkv.key.size(2); }
@@ -57,7 +58,26 @@ Extended extended(const CachedSegment& segment, std::int64_t layer, const hooks:
   const std::int64_t length = segment.past() + segment.rows, keys = found.keys();
   if (options.key_bias.defined()) found.options.key_bias = options.key_bias.slice(-1, length - keys, length);
   if (options.distance_bias.defined()) found.options.distance_bias = options.distance_bias.slice(-1, 0, keys);
+  found.has_forgotten_some = keys < length;
   return found;
+}
+
+/// The statistics of the last query over every key that it may see, by the kernel that a sweep uses.
+LastQuery last_query(const Extended& all, std::int64_t sequence, std::int64_t layer) {
+  const std::int64_t keys = all.keys();
+  kernels::AttentionOptions options = options_of_sequence(all.options, all.bias, 0, keys);
+  options.first_query = keys - 1;
+  options.returned = kernels::moments_alone;
+  options.returned.entropy = true;
+  options.returned.first_masses = 1;
+  kernels::AttentionPlan plan(std::move(options));
+  // Earlier rows are no queries and their content does not matter: the last one stands in all of them.
+  const at::Tensor query = all.qkv.query[0].narrow(1, all.rows() - 1, 1).expand({-1, keys, -1});
+  const kernels::QueryStatistics seen = kernels::attention_statistics(plan, query, all.qkv.key[0], all.qkv.value[0]);
+  const auto last = [keys](const at::Tensor& field) { return field.select(1, keys - 1).cpu(); };
+  at::Tensor bos_mass = last(seen.first_mass.select(2, 0));
+  if (all.has_forgotten_some) bos_mass = bos_mass * 0;  // key 0 of the cache is another token; NaN stays
+  return {sequence, layer, last(seen.n_eff), last(seen.kalman_gain), last(seen.entropy), bos_mass};
 }
 
 /// Forgets the keys that no later query sees.
@@ -109,6 +129,7 @@ at::Tensor CachedAttention::run(std::int64_t layer, const hooks::Qkv& qkv, const
                                           }),
                                 2));
     }
+    if (see_) see_(last_query(all, std::ssize(outputs) - 1, layer));
     forget_hidden(segment, layer, options);
   }
   return outputs.size() == 1 ? outputs[0] : at::cat(outputs, 2);
@@ -129,6 +150,7 @@ hooks::ObservedAttention CachedAttention::run_with_moments(std::int64_t layer, c
         return observed_by_pattern(attention_pattern(part.qkv, part.options, part.bias), part.qkv.value);
       })));
     }
+    if (see_) see_(last_query(all, std::ssize(found) - 1, layer));
     forget_hidden(segment, layer, options);
   }
   return joined(found);

@@ -2,6 +2,7 @@
 
 #include "models/decoder/attention_ops.h"
 #include "models/decoder/key_value_cache.h"
+#include "models/decoder/last_query.h"
 
 #include <span>
 
@@ -15,7 +16,10 @@ namespace gainlens::models {
 class CachedAttention : public hooks::AttentionOp {
  public:
   /// @param segments  cover the rows of the pass, in order; they and their caches must exist as long as this object
-  explicit CachedAttention(std::span<const CachedSegment> segments) : segments_(segments) {}
+  /// @param see       is called with the statistics of the last query of each segment; null: none are computed. Must
+  ///     exist as long as this object
+  explicit CachedAttention(std::span<const CachedSegment> segments, const SeeLastQuery& see)
+      : segments_(segments), see_(see) {}
 
   /// @param qkv      [1, head, row, head_dim]
   /// @param options  biases have the length of the longest sequence, [.., position]
@@ -26,6 +30,7 @@ class CachedAttention : public hooks::AttentionOp {
 
  private:
   std::span<const CachedSegment> segments_;
+  const SeeLastQuery& see_;
 };
 
 }  // namespace gainlens::models

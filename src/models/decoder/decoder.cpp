@@ -192,7 +192,7 @@ std::vector<hooks::Stream> Decoder::run_layers(std::vector<Pass> passes, std::in
   return streams;
 }
 
-at::Tensor Decoder::extend(std::span<const Extension> extensions, bool allow_extrapolation) {
+at::Tensor Decoder::extend(std::span<const Extension> extensions, bool allow_extrapolation, const SeeLastQuery& see) {
   ASSERT(!extensions.empty(), "extend: no sequence");
   ASSERT(followed_.empty(), "extend: the decoder follows a filter that it does not have");
   std::vector<CachedSegment> segments;
@@ -218,7 +218,7 @@ at::Tensor Decoder::extend(std::span<const Extension> extensions, bool allow_ext
   check_ids(tokens.ids, config_.vocabulary);
   const hooks::Hooks none;
   const hooks::ForwardRequest request{&tokens, {}, &none};
-  CachedAttention attention(segments);
+  CachedAttention attention(segments, see);
   std::vector<Pass> passes;
   passes.push_back({request, none, attention, {}, {}, {}, {}, {}, segments});
   place(passes[0], std::move(ranges));

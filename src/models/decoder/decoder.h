@@ -6,6 +6,7 @@
 #include "models/decoder/decoder_config.h"
 #include "models/decoder/decoder_weights.h"
 #include "models/decoder/feedforward.h"
+#include "models/decoder/last_query.h"
 #include "models/decoder/projection.h"
 
 #include <ATen/core/Tensor.h>
@@ -111,10 +112,13 @@ class Decoder : public hooks::HookedModel {
   /// With longrope the frequencies of all positions change where a sequence becomes longer than the original length of
   /// the model. There the whole sequence is computed again.
   /// @param extensions  each with a cache of its own, made for this decoder. A cache may be empty
+  /// @param see  is called with the statistics of the last query of every sequence; null: none are computed. They
+  ///     change no bit of the stream
   /// @returns [sequence, width] the stream of the last token of each, after the final norm
   /// @throws InvalidArgument, RunFailed  as forward(). Then the caches must be cleared before they are used again
   /// @throws InternalError  the decoder follows a filter that it does not have
-  at::Tensor extend(std::span<const Extension> extensions, bool allow_extrapolation = false);
+  at::Tensor extend(std::span<const Extension> extensions, bool allow_extrapolation = false,
+                    const SeeLastQuery& see = nullptr);
   at::Tensor unembed(const at::Tensor& normalized) override;
   /// The final norm of a stream of any layer, as forward() ends.
   at::Tensor final_normed(const at::Tensor& hidden) const;
