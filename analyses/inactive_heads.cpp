@@ -149,6 +149,20 @@ std::vector<std::size_t> order_of(const HeadScore& score) {
   return order;
 }
 
+std::vector<BrokenTie> broken_ties(const HeadScore& score) {
+  const std::vector<std::size_t> order = order_of(score);
+  const auto value = [&](std::size_t place) { return score.values[order[place]]; };
+  std::vector<BrokenTie> ties;
+  for (const std::size_t count : zeroed_counts(order.size())) {
+    if (count == order.size() || value(count - 1) != value(count)) continue;
+    std::size_t begin = count, end = count;
+    while (begin > 0 && value(begin - 1) == value(count)) --begin;
+    while (end < order.size() && value(end) == value(count)) ++end;
+    ties.push_back({static_cast<double>(count) / static_cast<double>(order.size()), end - begin, count - begin});
+  }
+  return ties;
+}
+
 std::vector<std::size_t> random_order(std::size_t heads, std::uint64_t seed, std::size_t draw) {
   std::vector<std::size_t> order(heads);
   std::iota(order.begin(), order.end(), 0);
@@ -204,7 +218,8 @@ InactiveHeads inactive_heads(const InactiveHeadsInput& input) {
     const std::vector<double> against = minus(areas.back(), random_areas);
     result.curves.push_back({score.name, score.source, means_of(input.by_score[i]), area, mean_interval(areas.back()),
                              mean(against), interval_with_draws(against, area_of_draw),
-                             correlation(turned, single, {"score", "change of the loss"}).spearman});
+                             correlation(turned, single, {"score", "change of the loss"}).spearman,
+                             broken_ties(score)});
     std::optional<std::size_t>& leader = best[score.source == literature ? 0 : 1];
     if (!leader || area < mean(areas[*leader])) leader = i;
   }
@@ -231,6 +246,9 @@ OrderedJson to_json(const InactiveHeads& result) {
     made["against_random"] = curve.against_random;
     put(made, "against_random_interval", curve.against_interval);
     put(made, "spearman", curve.spearman);
+    made["ties"] = OrderedJson::array();
+    for (const BrokenTie& tie : curve.ties)
+      made["ties"].push_back({{"share", tie.share}, {"equal", tie.equal}, {"taken", tie.taken}});
   }
   json["best_literature"] = result.best_literature;
   json["best_filter"] = result.best_filter;

@@ -33,6 +33,15 @@ HeadScores head_scores(const runfile::RunReader& reader);
 
 /// The heads in the order in which a score gives them up. Ties keep the order of the model.
 std::vector<std::size_t> order_of(const HeadScore& score);
+
+/// Heads of equal score, of which some are set to zero and some are not: the number of a head chooses among them.
+struct BrokenTie {
+  double share;       ///< of all heads, set to zero
+  std::size_t equal;  ///< heads with the same score
+  std::size_t taken;  ///< of these, set to zero: those that come first in the model
+};
+/// At each of the zeroed_counts(), where there is one.
+std::vector<BrokenTie> broken_ties(const HeadScore& score);
 /// The same at random. @param draw  which of several orders
 std::vector<std::size_t> random_order(std::size_t heads, std::uint64_t seed, std::size_t draw);
 /// How many heads are set to zero together: 5, 10, .. 30% of them, rounded, each number once and at least 1.
@@ -57,6 +66,7 @@ struct ScoreCurve {
   double against_random;             ///< area minus that of random heads
   Maybe<Interval> against_interval;  ///< paired over documents, and over draws of the random heads
   Measured spearman;                 ///< of the score, turned so that inactive is small, with the single changes
+  std::vector<BrokenTie> ties;
 };
 
 struct InactiveHeads {

@@ -17,6 +17,26 @@ std::string numbers(const std::vector<double>& changes) {
   return text;
 }
 
+std::string name_of(const analyses::ScoreCurve& curve) {
+  return curve.source == "filter" ? curve.name + " (filter)" : curve.name;
+}
+
+/// Where the number of a head chooses; "" if nowhere.
+std::string ties_of(const std::vector<analyses::ScoreCurve>& curves) {
+  std::string text;
+  for (const analyses::ScoreCurve& curve : curves) {
+    if (curve.ties.empty()) continue;
+    text += fmt::format("  {:<23}", name_of(curve));
+    for (const analyses::BrokenTie& tie : curve.ties)
+      text += fmt::format("  {:.0f}%: {} of {}", 100 * tie.share, tie.taken, tie.equal);
+    text += '\n';
+  }
+  if (text.empty()) return text;
+  return "ties: at these shares some heads of equal score are set to zero and some are not; those that come first in "
+         "the model are\n" +
+         text;
+}
+
 std::string bracket(const analyses::Maybe<analyses::Interval>& interval) {
   return interval ? fmt::format("[{:+.4f}, {:+.4f}]", interval->low, interval->high) : "–";
 }
@@ -36,12 +56,12 @@ std::string print_inactive_heads(const analyses::InactiveHeads& result, const st
     text += fmt::format("{:<23}{}  {:>+8.4f}  {:>20}", name, numbers(changes), area, bracket(interval));
   };
   for (const analyses::ScoreCurve& curve : result.curves) {
-    row(curve.source == "filter" ? curve.name + " (filter)" : curve.name, curve.changes, curve.area, curve.interval);
+    row(name_of(curve), curve.changes, curve.area, curve.interval);
     text += fmt::format("  {:>20}  {:>8}\n", bracket(curve.against_interval),
                         curve.spearman ? fmt::format("{:+.2f}", *curve.spearman) : "–");
   }
   row("random heads", result.random_changes, result.random_area, result.random_interval);
-  text += "\n";
+  text += "\n" + ties_of(result.curves);
   if (!result.best_filter.empty()) {
     text += fmt::format("\nbest of the filter, {}, less best of the literature, {}: {:+.4f} {}\n", result.best_filter,
                         result.best_literature, result.filter_minus_literature, bracket(result.filter_interval));

@@ -34,6 +34,28 @@ TEST(InactiveHeads, ScoresOrderTheHeads) {
   EXPECT_THAT(gainlens::testing::refusal_of([] { zeroed_counts(1); }), ::testing::HasSubstr("1 heads are too few"));
 }
 
+TEST(InactiveHeads, TellsWhereTheNumberOfAHeadChooses) {
+  // 12 heads: 1, 2, 3 or 4 are set to zero. Heads 2, 5 and 7 have the smallest score, then comes head 0.
+  const std::vector<double> values = {2, 3, 1, 4, 5, 1, 6, 1, 7, 8, 9, 10};
+  const std::vector<BrokenTie> ties = broken_ties(score("filter", false, values));
+  ASSERT_EQ(ties.size(), 2u);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(ties[i].share, static_cast<double>(i + 1) / 12);
+    EXPECT_EQ(ties[i].equal, 3u);
+    EXPECT_EQ(ties[i].taken, i + 1);
+  }
+  EXPECT_TRUE(broken_ties(score("filter", true, values)).empty());
+  EXPECT_EQ(broken_ties(score("filter", true, std::vector<double>(12, 0))).size(), 4u);
+  InactiveHeadsInput input;
+  input.scores = {score("filter", false, values)};
+  input.shares = {1.0 / 12, 2.0 / 12, 3.0 / 12, 4.0 / 12};
+  input.single.assign(12, {0.1, 0.2});
+  input.by_score = {{{0.1, 0.2}, {0.1, 0.2}, {0.1, 0.2}, {0.1, 0.2}}};
+  input.by_random = {input.by_score[0], input.by_score[0]};
+  const OrderedJson json = to_json(inactive_heads(input));
+  EXPECT_EQ(json.at("scores").at(0).at("ties").at(1).dump(), R"({"share":0.16666666666666666,"equal":3,"taken":2})");
+}
+
 /// Worked by hand: four heads, two shares, two documents.
 TEST(InactiveHeads, AreasByHand) {
   InactiveHeadsInput input;

@@ -74,6 +74,9 @@ TEST_F(InactiveHeadsCommand, ComparesScoresWithExactAblation) {
   EXPECT_EQ(table.exit_code, 0) << table.error;
   for (const char* part : {"12 heads", "random heads", "scaled K (filter)", "|v_0| / layer", "best of the filter, "})
     EXPECT_THAT(table.out, HasSubstr(part));
+  // Two heads share a KV head, and so a norm: one of the two is set to zero.
+  EXPECT_THAT(table.out, HasSubstr("ties: at these shares some heads of equal score are set to zero and some are not"));
+  EXPECT_THAT(table.out, ::testing::ContainsRegex("\n  \\|v_0\\| .*8%: 1 of 2"));
   EXPECT_EQ(call(run, {"--out", folder_.path() / "kept"}).out, table.out);
 }
 
