@@ -31,6 +31,7 @@ struct TrainLanguageModelArguments {
   std::map<std::string, std::string> knobs;  // of the filter, as given on the command line
   bool no_jacobian = false;
   std::string precision_learning_rate;
+  bool keep_checkpoints = false;
 };
 
 /// Refuses options of the filter that change nothing beside the others.
@@ -119,6 +120,7 @@ void run(const TrainLanguageModelArguments& arguments, const GlobalOptions& glob
   request.texts.assign(arguments.texts.begin(), arguments.texts.end());
   request.out = arguments.out;
   request.seed = global.seed;
+  request.keep_checkpoints = arguments.keep_checkpoints;
   request.quiet = global.quiet;
   read_arm(arguments, request);
   check_holds_no_run(arguments.out);
@@ -191,6 +193,9 @@ void add_train(CLI::App& app, const GlobalOptions& global, Action& action) {
                    fmt::format("What to train: {}; bft is a Bayesian filter, and those after it have a part of it",
                                fmt::join(models::decoder_arm_names(), ", ")))
       ->capture_default_str();
+  command->add_flag("--keep-checkpoints", arguments->keep_checkpoints,
+                    "Also keep the weights of every evaluation, and those before training: OUT/checkpoints/step-N. "
+                    "Sweep each, and `report --axis step` draws the numbers along the training");
   command
       ->add_option("--precision-learning-rate", arguments->precision_learning_rate,
                    fmt::format("Factor on the learning rate of the filter's parameters (default: {})",

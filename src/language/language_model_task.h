@@ -45,6 +45,8 @@ class LanguageModelTask : public training::Task {
   /// it.
   const Json& kept() const { return kept_; }
   const training::FilterTraining& filter() const { return filter_; }
+  /// As they are now.
+  const models::DecoderWeights& weights() const { return weights_; }
 
  private:
   /// The place of a step in the training: its stage, and the number of sequences of this stage before it.

@@ -220,6 +220,37 @@ void check(const Recipe& recipe, const LanguageModelRequest& request, const std:
   if (!never.empty()) tell_warning("the filter does not act in this training: {}", never);
 }
 
+/// Keeps checkpoints along a training, each in Hugging Face layout.
+class KeptCheckpoints {
+ public:
+  KeptCheckpoints(const std::filesystem::path& out, const OrderedJson& document, const std::string& tokenizer,
+                  at::ScalarType dtype)
+      : folder_(out / "checkpoints"), document_(document), tokenizer_(tokenizer), dtype_(dtype) {}
+
+  std::filesystem::path folder(std::int64_t step) const { return folder_ / fmt::format("step-{}", step); }
+  void keep(std::int64_t step, const models::DecoderWeights& weights) const {
+    std::filesystem::create_directories(folder(step));
+    write_tokenizer(tokenizer_, folder(step));
+    models::save_checkpoint(folder(step), document_, weights, dtype_);
+  }
+  /// Says which evaluations have no checkpoint, because they were made by a call that kept none.
+  void tell_missing(const std::vector<training::Evaluation>& history) const {
+    std::vector<std::int64_t> missing;
+    for (const training::Evaluation& point : history) {
+      if (!std::filesystem::exists(folder(point.step) / "model.safetensors")) missing.push_back(point.step);
+    }
+    if (missing.empty()) return;
+    tell_warning("{}: there is no checkpoint of step {}: the training went past {} without --keep-checkpoints",
+                 printable(folder_.string()), fmt::join(missing, ", "), missing.size() == 1 ? "it" : "them");
+  }
+
+ private:
+  std::filesystem::path folder_;
+  const OrderedJson& document_;
+  const std::string& tokenizer_;
+  at::ScalarType dtype_;
+};
+
 }  // namespace
 
 LanguageModelOutcome train_language_model(const LanguageModelRequest& request) {
@@ -258,14 +289,18 @@ LanguageModelOutcome train_language_model(const LanguageModelRequest& request) {
   const training::TrainingFolder folder(out / "training", asked, request_rules());
   write_file_atomically(folder.path() / "tokenizer.model", tokenizer_model);
   write_tokenizer(tokenizer_model, out);
+  const KeptCheckpoints checkpoints(out, document, tokenizer_model, recipe.dtype);
+  if (request.keep_checkpoints) checkpoints.keep(0, task.weights());
   training::TrainerOptions options = trainer_options(recipe, request);
   bool warned = false;
   options.evaluated = [&](const training::Evaluation& point) {
     const std::string warning = task.filter().warning();
     if (!warning.empty() && !warned) tell_note("step {}: {}", point.step, warning);
     warned = warned || !warning.empty();
+    if (request.keep_checkpoints) checkpoints.keep(point.step, task.weights());
   };
   outcome.training = training::train(task, folder, options);
+  if (request.keep_checkpoints) checkpoints.tell_missing(outcome.training.history);
   runfile::prove_kept(task.kept(), kept_files(out),
                       {fmt::format("the best step, {},", outcome.training.best_step), "the training state",
                        fmt::format("delete {} to train again", printable(folder.state_file().string()))});

@@ -22,6 +22,8 @@ struct LanguageModelRequest {
   /// Factor on the learning rate of the filter's parameters. The paper's 100 belongs to a learning rate of 1e-3; with
   /// that of small decoders it drives the precision of tokens to its bound, where it has no gradient.
   double precision_learning_rate = 10;
+  /// Keep the weights of every evaluation, and those before training, in `out`/checkpoints/step-N.
+  bool keep_checkpoints = false;
   bool quiet = false;
 };
 
@@ -37,7 +39,7 @@ struct LanguageModelOutcome {
 /// Trains a vocabulary and one Decoder from scratch. Leaves a checkpoint in Hugging Face layout in `out`: the weights
 /// with the best held-out loss, config.json and the tokenizer. The folder `out`/training holds the request, the
 /// training state and history.csv, for a filter also filter.csv: the means of each layer at each evaluation. The same
-/// request continues where it stopped.
+/// request continues where it stopped. Whether checkpoints are kept is no part of the request and changes no weight.
 ///
 /// @throws InvalidArgument  recipe or texts wrong (see Recipe, data::read_text); texts too small; `out` holds a
 ///                          checkpoint that this request did not make, or is being written to; a file of a finished

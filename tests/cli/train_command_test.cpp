@@ -67,6 +67,36 @@ TEST_F(TrainCommand, MakesACheckpointThatOtherCommandsRead) {
                       "--length: 1024 exceeds the model's 32 positions; give a smaller one");
 }
 
+/// docs/report.md, "A series of runs".
+TEST_F(TrainCommand, CheckpointsOfATrainingMakeASeries) {
+  Json recipe = small_recipe();
+  recipe["stages"] = {{{"context", 32}, {"steps", 60}}};
+  recipe["evaluate_every"] = recipe["save_every"] = 20;
+  write_text(recipe_, recipe.dump());
+  ASSERT_EQ(train({"--quiet", "--keep-checkpoints"}).exit_code, 0);
+  std::vector<std::string> report = {"report"};
+  for (const char* step : {"60", "0", "20", "40"}) {
+    const std::string name = std::string("step-") + step, run = folder_.path() / "runs" / name;
+    const ProgramResult swept = run_gainlens({"sweep", out_ + "/checkpoints/" + name, "--text", text_, "--lengths",
+                                              "16,32", "--samples", "4", "--out", run, "--quiet"});
+    ASSERT_EQ(swept.exit_code, 0) << swept.error;
+    report.push_back(run);
+  }
+  const std::string page = folder_.path() / "series";
+  report.insert(report.end(), {"--axis", "step", "--out", page});
+  const ProgramResult made = run_gainlens(report);
+  ASSERT_EQ(made.exit_code, 0) << made.error;
+  const Json summary = Json::parse(read_text_file(page + "/summary.json", 16 << 20));
+  const Json& runs = summary.at("series").at("runs");
+  ASSERT_EQ(runs.size(), 4u);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(runs.at(i).at("step"), 20 * i);
+  EXPECT_TRUE(std::filesystem::exists(page + "/series.svg"));
+  // A checkpoint that an earlier call did not keep is missing, and the program says so.
+  std::filesystem::remove_all(out_ + "/checkpoints/step-20");
+  EXPECT_THAT(train({"--keep-checkpoints"}).error,
+              HasSubstr("there is no checkpoint of step 20: the training went past"));
+}
+
 TEST_F(TrainCommand, AFilterIsAnArmWithOptions) {
   Json recipe = small_recipe();
   recipe["model"].erase("headwise_attn_output_gate");

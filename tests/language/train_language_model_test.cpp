@@ -16,6 +16,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <set>
+#include <string>
 
 namespace gainlens::language {
 namespace {
@@ -50,6 +53,38 @@ TEST(UnigramEntropy, IsThatOfTheFrequencies) {
   EXPECT_NEAR(unigram_entropy(std::vector<tokenizers::TokenId>{1, 2, 3, 4}), std::log(4.0), 1e-15);
   EXPECT_NEAR(unigram_entropy(std::vector<tokenizers::TokenId>{1, 1, 1, 2}),
               -0.75 * std::log(0.75) - 0.25 * std::log(0.25), 1e-15);
+}
+
+TEST(TrainLanguageModel, KeepsCheckpointsAlongTheWay) {
+  const TemporaryFolder folder;
+  Json recipe = testing::small_recipe();
+  recipe["stages"] = {{{"context", 16}, {"steps", 60}}};
+  recipe["evaluate_every"] = recipe["save_every"] = 20;
+  recipe["dtype"] = "float32";
+  LanguageModelRequest request = request_in(folder, recipe);
+  request.keep_checkpoints = true;
+  const LanguageModelOutcome outcome = train_language_model(request);
+  const auto kept = [&](int step) { return request.out / "checkpoints" / ("step-" + std::to_string(step)); };
+  std::set<std::string> weights;
+  for (const int step : {0, 20, 40, 60}) weights.insert(sha256_file(kept(step) / "model.safetensors"));
+  EXPECT_EQ(weights.size(), 4u);
+  // The best one lies in the folder itself too.
+  EXPECT_EQ(sha256_file(kept(static_cast<int>(outcome.training.best_step)) / "model.safetensors"),
+            sha256_file(request.out / "model.safetensors"));
+  const auto tokens = tokenizers::open_tokenizer(kept(20))->encode(testing::made_up_text(50, 9));
+  const auto loss = [&](int step) {
+    return evaluate_language_model(*models::load_decoder(kept(step)), tokens, std::nullopt, 16, true).loss;
+  };
+  EXPECT_GT(loss(0), loss(20));
+  EXPECT_GT(loss(20), loss(60));
+
+  // The weights are those of a training that keeps none.
+  LanguageModelRequest plain = request;
+  plain.out = folder.path() / "plain";
+  plain.keep_checkpoints = false;
+  train_language_model(plain);
+  EXPECT_EQ(sha256_file(plain.out / "model.safetensors"), sha256_file(request.out / "model.safetensors"));
+  EXPECT_FALSE(std::filesystem::exists(plain.out / "checkpoints"));
 }
 
 TEST(TrainLanguageModel, LeavesACheckpointThatPredictsItsText) {
