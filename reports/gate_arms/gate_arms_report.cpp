@@ -2,6 +2,7 @@
 
 #include "core/counted.h"
 #include "core/quantity.h"
+#include "reports/interventions/effect_explorer.h"
 #include "reports/page/typography.h"
 #include "reports/section.h"
 #include "reports/terminal/gate_arms_terminal.h"
@@ -43,10 +44,92 @@ Caption gate_arms_caption(const analyses::GateArmEffects& effects) {
       "would be worse."};
 }
 
+PaperTable arms_table(const analyses::GateArmEffects& effects) {
+  PaperTable table{
+      "gate-arms-by-context",
+      fmt::format("Loss, and its change from native, of each arm in each context; {}. \"Detectable\" is the "
+                  "change that so many documents show with 80% power.",
+                  counted(effects.documents, "document")),
+      {{"arm", true},
+       {"context"},
+       {"loss"},
+       {"change"},
+       {"95% interval"},
+       {"detectable"},
+       {"mean gate"},
+       {"BOS mass"},
+       {"n_eff"}},
+      {}};
+  for (const GateArmEffect& effect : effects.arms) {
+    for (const ArmInContext& one : effect.contexts) {
+      const auto& change = one.to_native;
+      table.rows.push_back({effect.arm, format_count(one.tokens), fmt::format("{:.4f}", one.nll),
+                            change ? fmt::format("{:+.4f}", change->mean) : "–",
+                            change && change->interval
+                                ? fmt::format("[{:+.4f}, {:+.4f}]", change->interval->low, change->interval->high)
+                                : "–",
+                            change && change->detectable ? fmt::format("{:.4f}", *change->detectable) : "–",
+                            fmt::format("{:.3f}", one.gate_mean), fmt::format("{:.3f}", one.bos_mass),
+                            fmt::format("{:.1f}", one.n_eff)});
+    }
+  }
+  return table;
+}
+
+/// What one arm does in one context.
+std::string words_of(const GateArmEffect& effect, const ArmInContext& one) {
+  const analyses::ArmDifference& change = *one.to_native;
+  return fmt::format(
+      "{} at {}: loss {:.4f}, {:+.4f} from native{}; mean gate {:.3f}, BOS mass {:.3f}, n_eff {:.1f}.", effect.arm,
+      format_count(one.tokens), one.nll, change.mean,
+      change.interval ? fmt::format("; 95% [{:+.4f}, {:+.4f}]", change.interval->low, change.interval->high) : "",
+      one.gate_mean, one.bos_mass, one.n_eff);
+}
+
+/// The arms that keep the gates' scale, or the others: those have changes beside which all else would be pale.
+NamedEffects map_of(const analyses::GateArmEffects& effects, bool scaled) {
+  NamedEffects map;
+  map.title = scaled ? "change of the loss" : "change of the loss with K, or 1, as the gate";
+  map.axes = "arm ↓ context →";
+  for (const ArmInContext& one : effects.arms.front().contexts) map.columns.push_back(format_count(one.tokens));
+  for (const GateArmEffect& effect : effects.arms) {
+    if (!effect.slope || keeps_scale(effect) != scaled) continue;  // native has no change
+    map.rows.push_back(effect.arm);
+    for (const ArmInContext& one : effect.contexts) {
+      const auto& interval = one.to_native->interval;
+      if (!interval || (interval->low <= 0 && interval->high >= 0)) map.doubtful.push_back(map.values.size());
+      map.values.push_back(one.to_native->mean);
+      map.cells.push_back(words_of(effect, one));
+    }
+  }
+  return map;
+}
+
+std::vector<Block> gate_arms_explorer(Readings readings) {
+  EffectExplorer explorer;
+  for (const bool scaled : {true, false}) {
+    const NamedEffects map = map_of(*readings.front().effects, scaled);
+    if (!map.rows.empty()) explorer.add(map);
+  }
+  return explorer.blocks("the 95% interval holds 0, or there is none");
+}
+
+const Section<ReadGateArms>& gate_arms_explorer_section() {
+  static const Section<ReadGateArms> section = {.name = "explore",
+                                                .title = "Explore",
+                                                .question = "What are the numbers of one arm in one context?",
+                                                .files = [] { return std::vector<std::string>{}; },
+                                                .keys = {},
+                                                .blocks = gate_arms_explorer,
+                                                .scripted = true};
+  return section;
+}
+
 std::vector<Block> gate_arms_blocks(Readings readings) {
   const ReadGateArms& reading = readings.front();
   return {CaptionedFigure{"gate-arms", "Loss by context and arm", gate_arms_caption(*reading.effects),
                           gate_arms_figure(*reading.effects)},
+          arms_table(*reading.effects),
           Html{fmt::format("<pre>{}</pre>\n", escape_html(print_gate_arms(*reading.effects, reading.of)))}};
 }
 
@@ -79,7 +162,7 @@ std::vector<CsvTable> gate_arms_tables(const ReadGateArms& reading) {
 }
 
 std::vector<std::string> gate_arms_files() {
-  return {"gate-arms"};
+  return {"gate-arms", "gate-arms-by-context"};
 }
 
 const Section<ReadGateArms>& gate_arms_section() {
@@ -99,7 +182,7 @@ const Section<ReadGateArms>& gate_arms_section() {
 WrittenReport write_gate_arms_report(const analyses::GateArmEffects& effects, const std::string& of,
                                      const std::filesystem::path& out) {
   const ReadGateArms readings[] = {{&effects, of}};
-  const Section<ReadGateArms>* const sections[] = {&gate_arms_section()};
+  const Section<ReadGateArms>* const sections[] = {&gate_arms_section(), &gate_arms_explorer_section()};
   MadeReport report = make_report<ReadGateArms>(sections, readings);
   report.title = "gainlens gate-arms";
   report.header =

@@ -1,9 +1,11 @@
 #include "reports/interventions/effect_explorer.h"
 
+#include "core/check.h"
 #include "reports/interventions/interventions_report.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace gainlens::reports {
@@ -33,6 +35,40 @@ void EffectExplorer::add(const std::string& title, const analyses::EffectMap& ma
                                  {"chosen", chosen},
                                  {"crossed", crossed},
                                  {"from", data_.add(map.values)},
+                                 {"cells", cells}});
+}
+
+void EffectExplorer::add(const NamedEffects& effects) {
+  constexpr std::size_t of_letter = 7, between = 12, most = 170;  // pixels
+  const std::size_t rows = effects.rows.size(), columns = effects.columns.size();
+  ASSERT(rows * columns == effects.values.size() && rows * columns == effects.cells.size() && !effects.values.empty(),
+         "effect explorer: {} rows and {} columns of {} cells", rows, columns, effects.values.size());
+  // The script counts rows from below.
+  const auto turned = [&](std::size_t cell) { return (rows - 1 - cell / columns) * columns + cell % columns; };
+  std::vector<double> values(effects.values.size());
+  std::vector<std::string> cells(effects.cells.size());
+  std::size_t chosen = 0, longest = 0;
+  double largest = 0;
+  for (std::size_t cell = 0; cell < values.size(); ++cell) {
+    values[turned(cell)] = effects.values[cell];
+    cells[turned(cell)] = effects.cells[cell];
+    if (!(std::abs(effects.values[cell]) > largest)) continue;
+    largest = std::abs(effects.values[cell]);
+    chosen = turned(cell);
+  }
+  OrderedJson crossed = OrderedJson::array();
+  for (const std::size_t cell : effects.doubtful) crossed.push_back(turned(cell));
+  for (const std::string& row : effects.rows) longest = std::max(longest, row.size());
+  data_.words["maps"].push_back({{"title", effects.title},
+                                 {"rows", std::vector<std::string>(effects.rows.rbegin(), effects.rows.rend())},
+                                 {"columns", columns},
+                                 {"names", effects.columns},
+                                 {"left", std::min(most, of_letter * longest + between)},
+                                 {"axes", effects.axes},
+                                 {"range", {-largest, largest}},
+                                 {"chosen", chosen},
+                                 {"crossed", crossed},
+                                 {"from", data_.add(values)},
                                  {"cells", cells}});
 }
 

@@ -5,20 +5,26 @@
 #include "analyses/synthetic_run.h"
 #include "core/atomic_file.h"
 #include "reports/figures/plot_script.h"
+#include "reports/gate_arms/gate_arms_report.h"
 #include "reports/interventions/interventions_report.h"
 #include "reports/page/embedded_data.h"
 #include "reports/page/page_script.h"
 #include "reports/page/page_style.h"
 #include "reports/page/paper_table.h"
 #include "reports/page/token_strip.h"
+#include "reports/recommend/compare_report.h"
 #include "reports/report_testing.h"
 #include "reports/sweep/sweep_report.h"
+#include "reports/words/numbers.h"
+#include "runfile/made_recommend_run.h"
 #include "support/shared_data.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
+#include <vector>
 
 namespace gainlens::reports {
 namespace {
@@ -497,7 +503,7 @@ TEST(Browser, MapsOfInterventionsSayTheNumbersOfACell) {
   EXPECT_THAT(results.at("first").get<std::string>(), HasSubstr("Layer 2, head 0: change of the loss +0.3750"));
   EXPECT_EQ(results.at("entered"), results.at("first"));  // there is nothing to open
   EXPECT_THAT(results.at("below").get<std::string>(), HasSubstr("Layer 0, head 0: "));
-  EXPECT_EQ(results.at("label"), "attn.hook_z = zero; layers from below");
+  EXPECT_EQ(results.at("label"), "attn.hook_z = zero; rows from below");
   EXPECT_EQ(results.at("role"), (Json{"application", 0, "status"}));
   EXPECT_EQ(results.at("colours").at(0), "208,215,222");  // grey
   EXPECT_EQ(results.at("maps"), (Json{"attn.hook_z = zero", "attn.hook_z = mean"}));
@@ -506,6 +512,106 @@ TEST(Browser, MapsOfInterventionsSayTheNumbersOfACell) {
             "Layer 0, head 1: change of the loss +2.0000 nats; it changes nothing; no control: one head alone. "
             "blocks.0.attn.hook_z[head=1]=mean.");
   EXPECT_EQ(results.at("hash"), "");
+}
+
+/// Points everywhere on the first map of the section "Explore", and goes over it by keys.
+constexpr const char* explore_map = R"js(
+    const section = document.getElementById('explore-section');
+    const map = section.querySelector('canvas');
+    const line = map.nextElementSibling;
+    const all = new Set();
+    for (let y = 1; y < map.clientHeight; y += 5) {
+      for (let x = 1; x < map.clientWidth; x += 9) {
+        move(map, x, y);
+        all.add(line.textContent);
+      }
+    }
+    results.said = [...all];
+    move(map, 0, 0, 'pointerleave');
+    results.keys = ['ArrowLeft', 'ArrowDown', 'ArrowUp', 'Home', 'End'].map((key) => {
+      map.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}));
+      return line.textContent;
+    });
+    results.label = map.ariaLabel;
+    results.maps = [...section.querySelectorAll('option')].map((option) => option.text);
+  )js";
+
+TEST(Browser, MapsOfGateArmsSayTheNumbersOfAnArm) {
+  runfile::GateArmsRun run;
+  run.arms = {"native", "constant", "gain", "one"};
+  run.contexts = {1024, 2048};
+  run.trained_length = 1024;
+  run.gated = true;
+  run.calibration = {{0, 0, 0.9, 0.25, 2.0, 0.25, 1.0}};
+  const double changes[4][2] = {{0, 0}, {0.02, 0.0}, {0.002, -0.03}, {1, 1}};
+  for (int arm = 0; arm < 4; ++arm) {
+    auto& documents = run.readings.emplace_back();
+    for (int document = 0; document < 12; ++document) {
+      const double noise = arm == 0 ? 0 : 0.001 * ((document * (7 + arm)) % 11 - 5);
+      auto& readings = documents.emplace_back();
+      for (const double change : changes[arm])
+        readings.push_back({4 + 0.01 * document + change + noise, 0.5, 0.125, 9.5});
+    }
+  }
+  const analyses::GateArmEffects effects = analyses::gate_arm_effects(run, 0);
+  const TemporaryFolder folder;
+  write_gate_arms_report(effects, "12 documents", folder.path() / "out");
+  const std::string page = read_text_file(folder.path() / "out" / "report.html");
+  const Json results = in_browser(page, std::string(explore_map) + R"js(
+    const table = [...document.querySelectorAll('table')].find((one) => one.caption.textContent.includes('each arm'));
+    results.sorts = table.querySelectorAll('button.sort').length;
+  )js");
+  expect_quiet(results);
+  EXPECT_EQ(results.at("said").size(), 5u) << results.at("said");  // two arms, two contexts, the hint
+  const auto expected = [&](std::size_t arm, std::size_t context) {
+    const analyses::ArmInContext& one = effects.arms[arm].contexts[context];
+    return fmt::format(
+        "{} at {}: loss {:.4f}, {:+.4f} from native; 95% [{:+.4f}, {:+.4f}]; mean gate 0.500, BOS mass "
+        "0.125, n_eff 9.5.",
+        run.arms[arm], context == 0 ? "1k" : "2k", one.nll, one.to_native->mean, one.to_native->interval->low,
+        one.to_native->interval->high);
+  };
+  for (const std::size_t arm : {1U, 2U})
+    for (const std::size_t context : {0U, 1U})
+      EXPECT_THAT(results.at("said").dump(), HasSubstr(expected(arm, context)));
+  // By keys from the largest change, gain at 2k, which is the lower row.
+  EXPECT_EQ(results.at("keys"), (Json{expected(2, 1), expected(2, 1), expected(1, 1), expected(2, 0), expected(1, 1)}));
+  EXPECT_EQ(results.at("label"), "change of the loss; rows from below");
+  EXPECT_EQ(results.at("maps"), (Json{"change of the loss", "change of the loss with K, or 1, as the gate"}));
+  EXPECT_EQ(results.at("sorts"), 9);
+}
+
+TEST(Browser, TheMapOfACompareReportSaysTheNumbersOfAMetric) {
+  gainlens::testing::MadeRecommender made;
+  made.arms = {"plain", "bft", hostile};
+  made.seeds = {0, 1, 2};
+  const auto shared = std::make_shared<const runfile::RecommendRun>(gainlens::testing::made_recommend_run(made));
+  std::vector<analyses::RecommenderArm> arms;
+  for (std::size_t arm = 0; arm < 3; ++arm) arms.push_back({"run", shared, arm});
+  analyses::name_arms(arms);
+  analyses::RecommenderOptions options;
+  options.resamples.count = 50;
+  std::vector<analyses::ArmComparison> comparisons;
+  for (const std::size_t arm : {1U, 2U}) comparisons.push_back(analyses::compare_arms({arms[0], arms[arm]}, options));
+  const TemporaryFolder folder;
+  write_compare_report(comparisons, {}, folder.path() / "out");
+  const Json results =
+      in_browser(read_text_file(folder.path() / "out" / "report.html"), std::string(explore_map) + R"js(
+    results.images = document.images.length;
+    results.hacked = typeof hacked;
+  )js");
+  expect_quiet(results);
+  EXPECT_EQ(results.at("said").size(), 7u) << results.at("said");  // two comparisons, three metrics, the hint
+  const std::string all = results.at("said").dump();
+  for (const char* metric : {"HR@10", "NDCG@10", "MRR"})
+    EXPECT_THAT(all, HasSubstr(fmt::format("bft against plain on made (SASRec), {}: ", metric)));
+  const analyses::MetricGain& gain = comparisons[0].metrics[0];
+  EXPECT_THAT(all, HasSubstr(fmt::format("Means {} and {}.", shown(gain.seeds.baseline.mean),
+                                         shown(gain.seeds.candidate.mean))));
+  EXPECT_EQ(results.at("label"), "relative change of the mean; rows from below");
+  EXPECT_EQ(results.at("images"), 0);
+  EXPECT_EQ(results.at("hacked"), "undefined");
+  EXPECT_THAT(all, Not(HasSubstr("\x1b")));
 }
 
 TEST(Browser, MapsOfInterventionsAreGoneInPrint) {

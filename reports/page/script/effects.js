@@ -7,7 +7,7 @@ const effects = (place, {maps, colours}, numbers) => {
     const values = numbers.subarray(from, from + cells.length);
     const {node, line} = heatMap({
       hint: 'Point at a cell, or use the arrow keys.',
-      label: () => title + '; layers from below',
+      label: () => title + '; rows from below',
       grid: () => ({...map, values, shades: ramp(colours), off: (at) => !known(values[at]),
         crossed: (at) => crossed.includes(at)}),
       say: (at) => cells[at],

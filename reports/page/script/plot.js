@@ -217,14 +217,15 @@ const points = (pen, width, height, data) => {
 
 /**
  * A plot of cells in rows from below. `spec` is a plot's, without kind and what follows from grid(), the cells: their
- * rows (names), columns (a number), values, shades (see ramp), range (values of its ends), axes (their names), the
- * chosen cell; and of the number of a cell off(), whether it has no colour, and crossed().
+ * rows (names), columns (a number, with or without names, and with left, the room for names of rows), values, shades
+ * (see ramp), range (values of its ends), axes (their names), the chosen cell; and of the number of a cell off(),
+ * whether it has no colour, and crossed().
  */
 const heatMap = (spec) => {
   let grid, left, bottom, wide, high;
   const row = (at) => floor(at / grid.columns);
   const cell = (column, row) =>
-    column >= 0 && column < grid.columns && grid.rows[row] >= 0 ? row * grid.columns + column : -1;
+    column >= 0 && column < grid.columns && row in grid.rows ? row * grid.columns + column : -1;
   return plot({
     kind: 'heat map',
     height: () => {
@@ -232,7 +233,7 @@ const heatMap = (spec) => {
       return max(2, min(22, 400 / grid.rows.length)) * grid.rows.length + 66;
     },
     draw: (pen, width, height) => {
-      [left, bottom] = [30, height - 58];
+      [left, bottom] = [grid.left || 30, height - 58];
       [wide, high] = [(width - left - 2) / grid.columns, (bottom - 4) / grid.rows.length];
       const shade = scale(grid.range, 0, 1);
       const gap = min(wide, high) > 6 ? 1 : 0;
@@ -245,8 +246,8 @@ const heatMap = (spec) => {
       grid.rows.forEach((name, at) => {
         if (at % ceil(13 / high) === 0) write(pen, name, left - 5, bottom - (at + 0.5) * high + 4, 'right');
       });
-      for (let at = 0; at < grid.columns; at += ceil(18 / wide)) {
-        write(pen, at, left + (at + 0.5) * wide, bottom + 14, 'center');
+      for (let at = 0; at < grid.columns; at += ceil((grid.names ? 60 : 18) / wide)) {
+        write(pen, grid.names?.[at] ?? at, left + (at + 0.5) * wide, bottom + 14, 'center');
       }
       if (shade.high >= shade.low) {
         const [start, end] = [max(width - 240, 145), width - 70];

@@ -1,0 +1,69 @@
+#include "reports/interventions/effect_explorer.h"
+#include "reports/recommend/paper_numbers.h"
+#include "reports/recommend/sections.h"
+#include "reports/words/numbers.h"
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+namespace gainlens::reports {
+namespace {
+
+using analyses::GainDecision;
+using analyses::MetricGain;
+
+/// The row of a comparison: its candidate, with the data where there are several splits, in at most 24 bytes.
+std::string row_of(const ComparedArms& arms, bool one_split) {
+  const analyses::ArmComparison& c = arms.comparison;
+  return printable(one_split ? c.candidate : fmt::format("{} {}", c.candidate_arm, c.data_set), 24);
+}
+
+std::vector<std::string> metrics_of(const ComparedArms& arms) {
+  std::vector<std::string> titles;
+  for (const MetricGain& gain : arms.comparison.metrics) titles.push_back(gain.metric.title());
+  return titles;
+}
+
+std::vector<Block> blocks(Comparisons comparisons) {
+  NamedEffects map;
+  map.title = "relative change of the mean";
+  map.axes = "arm ↓ metric →";
+  map.columns = metrics_of(comparisons.front());
+  const bool one_split = by_split(comparisons).size() == 1;
+  for (const ComparedArms& arms : comparisons) {
+    map.rows.push_back(row_of(arms, one_split));
+    for (const GainDecision& row : arms.decisions()) {
+      const MetricGain& gain = arms.comparison.metrics[row.metric];
+      if (row.decision != analyses::Decision::better && row.decision != analyses::Decision::worse)
+        map.doubtful.push_back(map.values.size());
+      map.values.push_back(gain.seeds.relative ? *gain.seeds.relative : std::nan(""));
+      map.cells.push_back(fmt::format(
+          "{}, {}: {} {}; p {}, Holm's p {}: {}. Means {} and {}.", arms.title, gain.metric.title(),
+          change_of_log(gain.log_ratio), change_interval(gain.log_ratio), p_number(row.p), p_number(row.holm),
+          row.in_words(), shown(gain.seeds.baseline.mean), shown(gain.seeds.candidate.mean)));
+    }
+  }
+  EffectExplorer explorer;
+  explorer.add(map);
+  return explorer.blocks("the difference is not shown, or not decidable");
+}
+
+std::vector<std::string> no_files() {
+  return {};
+}
+
+}  // namespace
+
+const Section<ComparedArms>& compare_explorer_section() {
+  static const Section<ComparedArms> section = {.name = "explore",
+                                                .title = "Explore",
+                                                .question = "What are the numbers of one arm and metric?",
+                                                .files = no_files,
+                                                .keys = {},
+                                                .blocks = blocks,
+                                                .scripted = true};
+  return section;
+}
+
+}  // namespace gainlens::reports
