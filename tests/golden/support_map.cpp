@@ -6,11 +6,14 @@
 #include "formats/tensor_file.h"
 #include "golden/golden.h"
 #include "golden/relative_error.h"
+#include "golden/tokenized_copy.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/checkpoint/torch_dtype.h"
 #include "models/families/family.h"
 #include "runfile/run_reader.h"
+#include "support/file_bytes.h"
 #include "support/shared_data.h"
+#include "tokenizers/tokenizer.h"
 
 #include <ATen/ATen.h>
 #include <fmt/ranges.h>
@@ -29,8 +32,12 @@ namespace {
 using Words = std::vector<std::string>;
 
 constexpr std::string_view with_depth = "sweep --depth-precision";
-constexpr std::string_view commands[] = {"inspect", "sweep", "capture", "look", "generate", "intervene", with_depth};
+constexpr std::string_view with_training = "train finetune";
+constexpr std::string_view commands[] = {"inspect",   "sweep",     "capture",        "look",        "generate",
+                                         "intervene", "gate-arms", "inactive-heads", with_training, with_depth};
 constexpr double of_stored_float = 1.2e-7;  // look keeps the numbers of a head in float32
+constexpr double of_six_digits = 1e-5;      // of a loss in history.csv, relative, with what float32 adds
+constexpr double of_change = 2e-5;          // of the difference of two losses in float32, nats
 constexpr std::array dtypes = {at::kFloat, at::kDouble, at::kBFloat16};
 
 /// Sends a stream of this process to a file for as long as it lives.
@@ -76,6 +83,22 @@ Ran run(const Words& words, const std::filesystem::path& folder) {
   return ran;
 }
 
+/// The logits [position, id] that capture has written.
+at::Tensor stored_logits(const std::string& file, at::ScalarType dtype) {
+  const auto stored = formats::TensorFile::open(file);
+  const formats::TensorEntry& entry = stored.at("hook_logits");
+  at::Tensor logits = at::empty(entry.shape, dtype);
+  std::copy(entry.bytes.begin(), entry.bytes.end(), static_cast<std::byte*>(logits.mutable_data_ptr()));
+  return logits.squeeze(0).to(at::kDouble);
+}
+
+/// Writes ids for --tokens.
+std::string ids_file(const std::filesystem::path& file, const at::Tensor& tokens) {
+  const std::int64_t* const first = tokens.const_data_ptr<std::int64_t>();
+  return testing::write_file(
+      file, fmt::format("[{}]", fmt::join(std::vector<std::int64_t>(first, first + tokens.numel()), ",")));
+}
+
 /// A golden, with what is asked of it.
 struct Subject {
   Golden golden;
@@ -96,22 +119,21 @@ class Trial {
   void look();
   void generate();
   void intervene();
+  void gate_arms();
+  /// @param scores  folder of a sweep of the same model, whose scores every dtype takes
+  void inactive_heads(const std::filesystem::path& scores);
+  void finetune();
 
-  std::optional<at::Tensor> gains;   ///< of --depth-precision
-  const at::Tensor* wide = nullptr;  ///< the same in float64
+  /// Of commands whose numbers the reference does not have: what they gave.
+  std::map<std::string_view, at::Tensor> numbers;
+  const std::map<std::string_view, at::Tensor>* wide = nullptr;  ///< the same in float64
 
  private:
   bool rounded() const { return dtype_ == at::kBFloat16; }
   Over over() const { return rounded() ? Over::root_mean_square : Over::largest; }
 
-  std::string ids(const at::Tensor& tokens) const {
-    const std::filesystem::path file = folder_.path() / "ids.json";
-    std::vector<std::int64_t> list(tokens.const_data_ptr<std::int64_t>(),
-                                   tokens.const_data_ptr<std::int64_t>() + tokens.numel());
-    std::FILE* const opened = std::fopen(file.c_str(), "w");
-    fmt::print(opened, "[{}]", fmt::join(list, ","));
-    std::fclose(opened);
-    return file;
+  std::string ids(const at::Tensor& tokens, const char* name = "ids.json") const {
+    return ids_file(folder_.path() / name, tokens);
   }
 
   /// Runs a command; its outcome if it was not done.
@@ -128,8 +150,12 @@ class Trial {
     }
     set(command, Support::refused);
     const std::size_t begin = std::string_view("gainlens: error: ").size();
-    map_.refusals[{std::string(command), ran.error.substr(begin, ran.error.size() - 1 - begin)}].insert(
-        std::string(subject_.family->title));
+    std::string reason = ran.error.substr(begin, ran.error.size() - 1 - begin);
+    for (const std::string& model : {path_, tokenized_.string()}) {
+      if (const std::size_t at = reason.find(model); !model.empty() && at != std::string::npos)
+        reason.replace(at, model.size(), "MODEL");
+    }
+    map_.refusals[{std::string(command), reason}].insert(std::string(subject_.family->title));
     return std::nullopt;
   }
 
@@ -159,6 +185,18 @@ class Trial {
     const at::Tensor expected = subject_.golden.expected.at("statistics.n_eff").index_select(2, kept);
     return relative_error(found.index_select(2, positions.index_select(0, kept)), expected, 1e-3, over());
   }
+  /// Keeps numbers that the reference does not have.
+  /// @returns  those of the own run in float64
+  at::Tensor wide_of(std::string_view command, const std::vector<double>& found) {
+    numbers[command] = at::tensor(found, at::kDouble);
+    return wide != nullptr && wide->contains(command) ? wide->at(command) : numbers[command];
+  }
+  void judge_by_wide(std::string_view command, const std::vector<double>& found) {
+    const at::Tensor expected = wide_of(command, found);
+    judge(command, relative_error(numbers[command], expected, 1e-3, over()), rounded() ? 0.1 : 1e-3);
+  }
+  /// Nats of a loss that the reference, or the own logits, give.
+  double of_loss() const { return rounded() ? 0.1 : dtype_ == at::kFloat ? 1e-5 : allowed("logits"); }
   void measure_depth(const std::filesystem::path& out);
   /// The logits [position, id] of capture; empty if it was not done.
   std::optional<at::Tensor> captured(const at::Tensor& tokens);
@@ -167,6 +205,7 @@ class Trial {
   at::ScalarType dtype_;
   SupportMap& map_;
   std::string path_;
+  std::filesystem::path tokenized_;  // the checkpoint of finetune(); empty before
   testing::TemporaryFolder folder_;
 };
 
@@ -198,29 +237,23 @@ void Trial::sweep_and_depth() {
 }
 
 void Trial::measure_depth(const std::filesystem::path& out) {
-  std::vector<double> numbers;
+  std::vector<double> found;
   const Json json = read_json_file(out / "depth.json", 16 << 20);
   for (const Json& layer : json.at("chunks").at(0).at("layers")) {
     for (const auto& [reading, starts] : layer.at("gain").items()) {
       for (const Json& shares : starts) {
-        for (const Json& gain : shares) numbers.push_back(gain.get<double>());
+        for (const Json& gain : shares) found.push_back(gain.get<double>());
       }
     }
   }
-  gains = at::tensor(numbers, at::kDouble);
-  const double error = relative_error(*gains, wide == nullptr ? *gains : *wide, 1e-3, over());
-  judge(with_depth, error, rounded() ? 0.1 : 1e-3);
+  judge_by_wide(with_depth, found);
 }
 
 std::optional<at::Tensor> Trial::captured(const at::Tensor& tokens) {
   const std::string file = folder_.path() / fmt::format("logits-{}.safetensors", tokens.size(0));
   if (!done("capture", {"capture", path_, "--tokens", ids(tokens), "--hooks", "hook_logits", "--out", file}))
     return std::nullopt;
-  const auto stored = formats::TensorFile::open(file);
-  const formats::TensorEntry& entry = stored.at("hook_logits");
-  at::Tensor logits = at::empty(entry.shape, dtype_);
-  std::copy(entry.bytes.begin(), entry.bytes.end(), static_cast<std::byte*>(logits.mutable_data_ptr()));
-  return logits.squeeze(0).to(at::kDouble);
+  return stored_logits(file, dtype_);
 }
 
 void Trial::capture() {
@@ -295,7 +328,123 @@ void Trial::intervene() {
   if (!ran) return;
   const double nll = Json::parse(ran->out).at("arms").at(0).at("nll");
   const double error = std::abs(nll - results.at(text).at("nll").get<double>());
-  judge("intervene", error, rounded() ? 0.1 : dtype_ == at::kFloat ? 1e-5 : allowed("logits"));
+  judge("intervene", error, of_loss());
+}
+
+/// The native arm is compared with the own logits, which capture() has compared with the reference; the other arms with
+/// those in float64.
+void Trial::gate_arms() {
+  constexpr std::int64_t length = 16, targets = 4;
+  const at::Tensor tokens = subject_.golden.tokens.slice(0, 0, length).contiguous();
+  const std::string calibration =
+      ids(subject_.golden.tokens.slice(0, length, 3 * length).flip(0).contiguous(), "calibration.json");
+  const auto ran =
+      done("gate-arms", {"gate-arms", path_, "--tokens", ids(tokens), "--calibration", calibration, "--trained-length",
+                         std::to_string(length), "--contexts", "8,16", "--targets", std::to_string(targets),
+                         "--samples", "1", "--calibration-samples", "1", "--few-documents", "--json"});
+  if (!ran) return;
+  const auto logits = captured(tokens);
+  if (!logits) return complain("gate-arms", "no logits");
+  const at::Tensor losses = -logits->slice(0, length - targets - 1, length - 1)
+                                 .log_softmax(-1)
+                                 .gather(1, tokens.slice(0, length - targets).unsqueeze(1));
+  std::vector<double> found;
+  const Json json = Json::parse(ran->out);
+  for (const Json& arm : json.at("arms")) {
+    for (const Json& context : arm.at("contexts")) found.push_back(context.at("nll").get<double>());
+  }
+  judge_by_wide("gate-arms", found);
+  judge("gate-arms", std::abs(found.at(1) - losses.mean().item<double>()), of_loss());
+}
+
+double loss_of(const Json& result) {
+  return result.at("nll").get<double>();
+}
+
+/// The loss, and that without the head that the reference has set to zero alone; the curves of the scores against those
+/// in float64.
+void Trial::inactive_heads(const std::filesystem::path& scores) {
+  if (subject_.intervention.is_null()) return;
+  const std::vector<std::int64_t> tokens = subject_.intervention.at("tokens");
+  const std::filesystem::path out = folder_.path() / "inactive";
+  const auto ran = done("inactive-heads",
+                        {"inactive-heads", path_, "--run", scores, "--tokens", ids(at::tensor(tokens)), "--lengths",
+                         std::to_string(tokens.size()), "--samples", "1", "--draws", "1", "--out", out, "--json"});
+  if (!ran) return;
+  std::map<std::string, std::vector<double>> by_score;  // their order in the output is that of the numbers
+  const Json json = Json::parse(ran->out);
+  for (const Json& score : json.at("scores"))
+    by_score[score.at("score")] = score.at("changes").get<std::vector<double>>();
+  std::vector<double> found;
+  for (const auto& [score, changes] : by_score) found.insert(found.end(), changes.begin(), changes.end());
+  const at::Tensor expected = wide_of("inactive-heads", found);
+  judge("inactive-heads", (numbers["inactive-heads"] - expected).abs().max().item<double>(),
+        rounded() ? 0.1 : of_change);
+  const Json& results = subject_.intervention.at("results");
+  const Json kept = read_json_file(out / "intervene.json", 16 << 20);
+  judge("inactive-heads", std::abs(kept.at("native").at(0).get<double>() - loss_of(results.at("native"))), of_loss());
+  for (const Json& arm : kept.at("arms")) {
+    const std::string text = arm.at("intervention");
+    if (!results.contains(text)) continue;
+    judge("inactive-heads", std::abs(loss_of(arm.at("documents").at(0)) - loss_of(results.at(text))), of_loss());
+  }
+}
+
+/// The loss of one step, before its update, against logits in float64.
+void Trial::finetune() {
+  const Json described = Json::parse(run({"inspect", path_, "--json"}, folder_.path()).out);
+  const testing::TemporaryFolder copy;
+  tokenized_ =
+      tokenized_copy(subject_.golden, described.at("vocabulary").get<std::int64_t>(), copy.path() / "checkpoint");
+  const auto questions = [&](const char* name, const std::string& lines) {
+    return testing::write_file(folder_.path() / name, lines);
+  };
+  const std::string prompt = "FOUR FIVE", answer = "SIX SEVEN";
+  const std::string row = questions("row.jsonl", Json{{"prompt", prompt}, {"answers", {answer}}}.dump());
+  const std::string test = questions("test.jsonl", R"({"prompt": "ONE TWO", "answers": ["THREE"]})"
+                                                   "\n"
+                                                   R"({"prompt": "TWO THREE", "answers": ["FOUR"]})");
+  const std::filesystem::path out = folder_.path() / "tuned";
+  const auto ran = done(with_training, {"train",
+                                        "finetune",
+                                        tokenized_.string(),
+                                        "--task",
+                                        row,
+                                        "--test",
+                                        test,
+                                        "--train-rows",
+                                        "1",
+                                        "--validation-rows",
+                                        "1",
+                                        "--arm",
+                                        "sft",
+                                        "--epochs",
+                                        "1",
+                                        "--batch",
+                                        "1",
+                                        "--learning-rate",
+                                        "1e-3",
+                                        "--max-new",
+                                        "1",
+                                        "--out",
+                                        out.string()});
+  if (!ran) return;
+  const auto tokenizer = tokenizers::open_tokenizer(tokenized_);
+  const auto read = tokenizer->encode(prompt);
+  auto whole = tokenizer->encode(prompt + " " + answer);
+  whole.push_back(tokenized_end);
+  const at::Tensor tokens = at::tensor(std::vector<std::int64_t>(whole.begin(), whole.end()));
+  const std::string file = folder_.path() / "row.safetensors";
+  const Ran capture =
+      run({"capture", path_, "--tokens", ids(tokens), "--hooks", "hook_logits", "--dtype", "float64", "--out", file},
+          folder_.path());
+  if (capture.code != 0) return complain(with_training, capture.error);
+  const at::Tensor losses =
+      -stored_logits(file, at::kDouble).log_softmax(-1).slice(0, 0, -1).gather(1, tokens.slice(0, 1).unsqueeze(1));
+  const double expected = losses.slice(0, std::ssize(read) - 1).mean().item<double>();
+  const std::string history = read_text_file(out / "sft/np0/seed-0/training/history.csv", 1 << 20);
+  const std::size_t loss = history.find(',', history.find('\n')) + 1;  // second column of the first row
+  judge(with_training, std::abs(std::stod(history.substr(loss)) / expected - 1), rounded() ? 0.1 : of_six_digits);
 }
 
 /// For each family and format a golden: those with interventions of the reference come first.
@@ -339,12 +488,25 @@ std::string_view symbol(Support state) {
   return "";
 }
 
+/// A sweep in float64, on another text than that of the interventions.
+void sweep_for_scores(const Subject& subject, const std::filesystem::path& out) {
+  const testing::TemporaryFolder folder;
+  const std::string ids = ids_file(folder.path() / "ids.json", subject.golden.tokens.slice(0, 0, 32).contiguous());
+  const Ran ran = run({"sweep", subject.golden.checkpoint->string(), "--tokens", ids, "--lengths", "16", "--samples",
+                       "2", "--dtype", "float64", "--out", out},
+                      folder.path());
+  ASSERT(ran.code == 0, "{}", ran.error);
+}
+
 }  // namespace
 
 SupportMap measure_support() {
   SupportMap map;
   for (const Subject& subject : subjects()) {
-    std::optional<at::Tensor> wide;
+    std::optional<std::map<std::string_view, at::Tensor>> wide;
+    const testing::TemporaryFolder folder;
+    const std::filesystem::path scores = folder.path() / "scores";
+    sweep_for_scores(subject, scores);
     for (const at::ScalarType dtype : {at::kDouble, at::kFloat, at::kBFloat16}) {
       Trial trial(subject, dtype, map);
       if (wide) trial.wide = &*wide;
@@ -353,8 +515,11 @@ SupportMap measure_support() {
       trial.look();
       trial.generate();
       trial.intervene();
+      trial.gate_arms();
+      trial.inactive_heads(scores);
+      trial.finetune();
       trial.sweep_and_depth();
-      if (dtype == at::kDouble) wide = trial.gains;
+      if (dtype == at::kDouble) wide = trial.numbers;
     }
   }
   return map;
@@ -365,19 +530,23 @@ std::string support_section(const SupportMap& map) {
   text += R"(
 A test lets each command compute a small checkpoint of each family, and compares what it gives with the reference:
 logits, n_eff of every query, the loss without one head. Of `generate` the first token is compared with the reference,
-and two after it with a pass over the whole text. This table is what it saw. For each command it has three signs,
-in float32, float64 and bfloat16, for safetensors; behind the stroke the same for GGUF.
+and two after it with a pass over the whole text; of `gate-arms` the native arm with the logits, and the others with the
+same in float64; of `inactive-heads` the loss and that without one head with the reference, and the curves with the same
+in float64; of `train finetune` the loss of the first step of all weights with logits in float64 (its gradients have a
+test of their own). This table is what it saw. For each command it has three signs, in float32, float64 and bfloat16,
+for safetensors; behind the stroke the same for GGUF.
 
-- `=` exact: the reference's numbers, within the tolerances above; gains of `--depth-precision`, which the reference does
-  not have: those of the same in float64, within 1e-3
+- `=` exact: the reference's numbers, within the tolerances above; numbers that the reference does not have: those of the
+  same in float64, within 1e-3, changes of a loss within 2e-5 nats; a loss of training within 1e-5 of itself
 - `≈` lower precision: the same within those of bfloat16. There the largest logits may have four times the error of all
-  logits, the loss without a head 0.1, and a gain of `--depth-precision` 0.1
+  logits; a loss, and a number that the reference does not have, 0.1
 - `×` refused, with one line that says why
-- `·` untested: no checkpoint in this format
+- `·` untested: no checkpoint in this format, or no number to compare with
 
 )";
-  text += fmt::format("| family | `{}` |\n|{}\n", fmt::join(commands, "` | `"),
-                      " --- | --- | --- | --- | --- | --- | --- | --- |");
+  text += fmt::format("| family | `{}` |\n| --- |", fmt::join(commands, "` | `"));
+  for (std::size_t i = 0; i < std::size(commands); ++i) text += " --- |";
+  text += '\n';
   for (const models::Family& family : models::families()) {
     text += fmt::format("| {} |", family.title);
     for (const std::string_view command : commands) {
@@ -394,8 +563,11 @@ in float32, float64 and bfloat16, for safetensors; behind the stroke the same fo
     text += "\n";
   }
   text += "\nThe refusals, in the program's words:\n\n| command | words | families |\n| --- | --- | --- |\n";
-  for (const auto& [refusal, families] : map.refusals)
-    text += fmt::format("| `{}` | {} | {} |\n", refusal.first, refusal.second, fmt::join(families, "; "));
+  for (const auto& [refusal, families] : map.refusals) {
+    const bool all = families.size() == models::families().size();
+    text += fmt::format("| `{}` | {} | {} |\n", refusal.first, refusal.second,
+                        all ? "all" : fmt::format("{}", fmt::join(families, "; ")));
+  }
   return text;
 }
 

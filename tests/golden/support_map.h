@@ -36,10 +36,11 @@ struct SupportMap {
   std::map<std::string, double> worst;
 };
 
-/// Runs `inspect`, `sweep`, `capture`, `look`, `generate`, `intervene` and `sweep --depth-precision` in this process,
-/// on a golden of every family and format, in float32, float64 and bfloat16. Compares logits, n_eff of every query, and
-/// the loss without a head with the reference's numbers; tokens of `generate` after the first with a pass over the
-/// whole text; the gains of `--depth-precision` with those of its own float64 run.
+/// Runs `inspect`, `sweep`, `capture`, `look`, `generate`, `intervene`, `gate-arms`, `inactive-heads`, `train finetune`
+/// and `sweep --depth-precision` in this process, on a golden of every family and format, in float32, float64 and
+/// bfloat16. Compares logits, n_eff of every query, and the loss without a head with the reference's numbers; tokens of
+/// `generate` after the first with a pass over the whole text; the loss of a step of training with logits in float64;
+/// what the reference does not have with the own float64 run.
 SupportMap measure_support();
 
 /// The section of the page of supported models that shows the map.
