@@ -131,10 +131,7 @@ std::shared_ptr<const runfile::RecommendRun> given_recommend_run(const fs::path&
 }
 
 std::shared_ptr<const runfile::ExperimentRun> given_experiment_run(const fs::path& path) {
-  experiment::ProvenRun proven = experiment::read_proven_run(path);
-  for (const std::string& sentence : proven.unproven)
-    print_notice("gainlens: warning: {}: {}\n", printable(path.string()), sentence);
-  return std::make_shared<const runfile::ExperimentRun>(std::move(proven.run));
+  return std::make_shared<const runfile::ExperimentRun>(experiment::read_proven_run(path).run);
 }
 
 DoubtfulRun open_doubtful_run(const fs::path& path) {

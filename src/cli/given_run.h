@@ -58,8 +58,8 @@ GivenRun open_given_run(const std::filesystem::path& path);
 /// @throws InvalidArgument  as recommend::read_proven_run()
 std::shared_ptr<const runfile::RecommendRun> given_recommend_run(const std::filesystem::path& path);
 
-/// The same for the run of another experiment, whose run.h5 is compared with the checksum beside it.
-/// @throws InvalidArgument  as runfile::read_experiment_run()
+/// The same for the run of another experiment, without a note on what was not proven.
+/// @throws InvalidArgument  as experiment::read_proven_run()
 std::shared_ptr<const runfile::ExperimentRun> given_experiment_run(const std::filesystem::path& path);
 
 }  // namespace gainlens::cli

@@ -164,7 +164,7 @@ TEST_F(TrainFinetune, BadInputIsRefusedInOneLine) {
   refused(unread({"--lora-merge"}), "--lora-rank, which is 0");
   refused(unread({"--lora-merge", "yes"}), "--lora-merge: 'yes'; must be true or false");
   refused(unread({"--dtype", "fp16"}), "--dtype: 'float16'; must be float32 or bfloat16");
-  refused(unread({"--dtype", "bf17"}), "did you mean 'bf16'?");
+  refused(unread({"--dtype", "bf17"}), "--dtype: 'bf17'; must be float64, float32, bfloat16 or float16");
   refused(unread({"--spread", "rows"}), "--spread: 'rows'");
 }
 
