@@ -2,6 +2,7 @@
 
 #include "analyses/statistics.h"
 #include "analyses/synthetic_run.h"
+#include "analyses/value_norms.h"
 #include "support/refusal.h"
 #include "support/shared_data.h"
 
