@@ -43,6 +43,10 @@ void check_request(const std::filesystem::path& out, const Json& request, const 
   write_file_atomically(file, request.dump(2) + "\n");
 }
 
+std::filesystem::path state_file(const Job& job) {
+  return job.folder / "training" / "state.safetensors";
+}
+
 /// The result of a job that has been done, with its files proven. One of fewer epochs than are asked for now is
 /// removed: its training goes on and replaces its checkpoint.
 /// @param identity  of the request of the job
@@ -54,9 +58,14 @@ std::optional<StoredResult> finished_result(const Job& job, const std::string& i
         "{}: is the result of a training with another request, such as other settings or data; put the files of this "
         "training back, or delete {} to train this seed again",
         printable(file.string()), printable(job.folder.string()));
-  const std::filesystem::path state = job.folder / "training" / "state.safetensors";
-  if (std::filesystem::exists(state)) training::load_training_state(state);  // more epochs would continue from it
-  if (subject.is_finished(job, stored.result)) return stored;
+  const std::filesystem::path state = state_file(job);
+  if (subject.may_go_on()) {
+    if (std::filesystem::exists(state)) training::load_training_state(state);  // more epochs would continue from it
+    if (subject.is_finished(job, stored.result)) return stored;
+  } else {
+    std::filesystem::remove(state);  // the program was stopped before it did
+    return stored;
+  }
   std::filesystem::remove(file);
   return std::nullopt;
 }
@@ -139,6 +148,7 @@ Outcome Experiment::do_job(const Job& job, const Json& run, SharedProgress& prog
   if (!replicas.leads()) return {job, {}, 0};
   stored.request = identity;
   save_result(job.folder / result_name, job.label(), job.seed, stored);
+  if (!subject_.may_go_on()) std::filesystem::remove(state_file(job));
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   return {job, std::move(stored.result), taken.count()};
 }

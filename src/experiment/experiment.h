@@ -84,6 +84,9 @@ class Subject {
   virtual StoredResult prove(const Job& job) const = 0;
   /// Whether a result is that of the end of the training; else the training goes on from its state.
   virtual bool is_finished(const Job& job, const Result& result) const = 0;
+  /// Whether a training that is done can go on to more epochs. If not, its state is deleted when its result is stored:
+  /// it is three times as large as the weights.
+  virtual bool may_go_on() const { return true; }
   /// Trains a job to its end, or continues it, and evaluates it. All processes of `work.replicas` call it.
   /// @returns  for rank 0; for the other processes whatever it has
   virtual StoredResult run(const Work& work) = 0;

@@ -210,6 +210,7 @@ class Finetuning : public experiment::Subject {
                                      printable(job.folder.string()))});
     return stored;
   }
+  bool may_go_on() const override { return false; }  // the number of epochs is part of the request
   bool is_finished(const experiment::Job&, const experiment::Result& result) const override {
     return experiment::is_finished(result, request_.settings.epochs, 0);
   }

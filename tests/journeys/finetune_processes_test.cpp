@@ -60,8 +60,9 @@ TEST_F(FinetuneProcesses, AKilledProcessEndsTheOtherAndTheTrainingEndsWithTheSam
   EXPECT_EQ(bytes_of(folder_.path() / "other.out") + bytes_of(folder_.path() / "other.err"), "");
   for (const auto& [victim, survivor] : {std::pair{"other", "leader"}, std::pair{"leader", "other"}}) {
     const ProgramResult killed = two(train("broken", more),
-                                     "until test -e broken/bft/np0/seed-0/training/state.safetensors; do sleep 0.002; "
-                                     "done; kill -9 $" +
+                                     "until test -e "
+                                     "broken/bft/np0/seed-0/training/state.safetensors -o -e "
+                                     "broken/bft/np0/seed-0/result.safetensors; do sleep 0.002; done; kill -9 $" +
                                          std::string(victim) + "; wait $" + survivor);
     EXPECT_EQ(killed.exit_code, 1);
     const std::string error = bytes_of(folder_.path() / (std::string(survivor) + ".err"));
@@ -69,8 +70,10 @@ TEST_F(FinetuneProcesses, AKilledProcessEndsTheOtherAndTheTrainingEndsWithTheSam
     EXPECT_EQ(std::count(error.begin(), error.end(), '\n'), 1) << error;
     ASSERT_EQ(two(train("broken", more), wait_for_both).exit_code, 0) << bytes_of(folder_.path() / "leader.err");
     for (const char* file : {"run.h5", "bft/np0/seed-0/model.safetensors", "bft/np0/seed-0/predictions.jsonl",
-                             "bft/np0/seed-0/training/state.safetensors"})
+                             "bft/np0/seed-0/training/history.csv"})
       EXPECT_TRUE(equal("broken", "whole", file)) << file;
+    // Nothing goes on from the state of a training that is done.
+    EXPECT_FALSE(std::filesystem::exists(folder_.path() / "broken/bft/np0/seed-0/training/state.safetensors"));
     std::filesystem::remove_all(folder_.path() / "broken");
   }
   // One process does not continue the run of two.
