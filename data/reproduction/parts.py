@@ -126,8 +126,8 @@ SQUAD_BFT = (".331 → .359: +8.31%, p .001", ".290 → .288: -0.69%, p .77", ".
 # The same of BFT by the number of passages, Table 11.
 NQ_BFT = {5: ".2321 → .2561: +10.3%, p .073", 10: ".1511 → .1624: +7.5%, p .142", 15: ".0939 → .0980: +4.3%, p .530",
           20: ".0716 → .0748: +4.5%, p .478"}
-# Of 20 seeds of both arms, at 1.1e11 operations a second, the pace of a core in steps of Gemma 3 270M: 6 for each weight
-# and token that is learned, 2 for each that is read; 40 + 150 tokens for each passage.
+# Of 20 seeds of both arms, at 1.1e11 operations a second, the pace of a core in steps of Gemma 3 270M: 6 for each
+# weight and token that is learned, 2 for each that is read; 40 + 150 tokens for each passage.
 NQ_HOURS = {5: "2,100", 10: "4,200", 15: "6,200", 20: "8,200"}
 
 

@@ -46,8 +46,8 @@ scripts/reproduce run sasrec-instruments    # continues if it was stopped
 `{data}` is the folder of the [data](test-data.md) (`--data`, or `GAINLENS_SHARED_DATA`) and `{runs}` that of the runs
 (`--runs`). Intervals are 95% over seeds and test items (users with the same test item err together:
 [inference](inference.md)), p is theirs; the paper's p is a paired t over seeds. What the gains mean: [BFT](bft.md).
-Toys, Games, ML-1M, the training file of SQuAD and the passages that Contriever has retrieved for NQ-Open are public, and
-not among the test data: bring them under the names in the commands.
+Toys, Games, ML-1M, the training file of SQuAD and the passages that Contriever has retrieved for NQ-Open are public,
+and not among the test data: bring them under the names in the commands.
 
 Of the data sets: the paper's 25,598 users of Sports are a misprint, from which its mean length and density follow
 (296,337 / 25,598 = 11.6). The longest histories differ too; why is not known. Instruments is called the sparsest Amazon
