@@ -82,11 +82,12 @@ class Subject {
   virtual Json request_of(const Job& job, const Json& run) const = 0;
   /// Reads the result of a job that has been done and proves its files. @throws InvalidArgument  they have changed
   virtual StoredResult prove(const Job& job) const = 0;
-  /// Whether a result is that of the end of the training; else the training goes on from its state.
-  virtual bool is_finished(const Job& job, const Result& result) const = 0;
   /// Whether a training that is done can go on to more epochs. If not, its state is deleted when its result is stored:
   /// it is three times as large as the weights.
   virtual bool may_go_on() const { return true; }
+  /// Whether a result is that of the end of the training; else the training goes on from its state. Asked only if
+  /// may_go_on().
+  virtual bool is_finished(const Job&, const Result&) const { return true; }
   /// Trains a job to its end, or continues it, and evaluates it. All processes of `work.replicas` call it.
   /// @returns  for rank 0; for the other processes whatever it has
   virtual StoredResult run(const Work& work) = 0;

@@ -211,9 +211,6 @@ class Finetuning : public experiment::Subject {
     return stored;
   }
   bool may_go_on() const override { return false; }  // the number of epochs is part of the request
-  bool is_finished(const experiment::Job&, const experiment::Result& result) const override {
-    return experiment::is_finished(result, request_.settings.epochs, 0);
-  }
   experiment::StoredResult run(const experiment::Work& work) override;
   void combine() override;
 

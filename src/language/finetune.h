@@ -8,9 +8,8 @@
 
 namespace gainlens::language {
 
-/// @throws InvalidArgument  as check_request() and trained_lora(); a model that cannot be trained, or has a part that a
-/// filter does not know (experts, linear attention, quantised in
-///     its own format, no end of a text, too large for memory)
+/// @throws InvalidArgument  as check_request() and trained_lora(); a model that cannot be trained, is too
+///     large for memory, or has a part that a filter does not know
 /// @throws RunFailed  as training::train() and generation::generate()
 ///
 /// Every job is one training of all weights, or of an adapter: OUT/ARM/npN/seed-S holds the checkpoint or the adapter

@@ -65,9 +65,9 @@ struct FinetuneRequest {
   std::string program_version;
 };
 
-/// @throws InvalidArgument  an arm that does not exist, or is given twice; settings, levels or seeds out of range.
-/// Needs
-///     neither the model nor the data
+/// @throws InvalidArgument  an arm that does not exist, or is given twice; settings, levels or seeds out of
+///     range
+/// Needs neither the model nor the data.
 void check_request(const FinetuneRequest& request);
 
 /// What computes a training. Its last bits depend on it.

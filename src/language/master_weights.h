@@ -14,9 +14,8 @@ namespace gainlens::language {
 /// before each step and gives its gradients to them. What a filter keeps without gradients is rounded too.
 class MasterWeights {
  public:
-  /// @param masters  what is trained: float32 leaves that require gradients. Beside an adapter the other weights may
-  /// have
-  ///     the type of the copy already: then both share them
+  /// @param masters  what is trained: float32 leaves that require gradients. Beside an
+  ///     adapter the other weights may have the type of the copy already: then both share them
   /// @param type     of the copy
   MasterWeights(const models::DecoderConfig& config, models::DecoderWeights masters, at::ScalarType type);
 

@@ -61,16 +61,16 @@ constexpr std::string_view beginning = R"(# Supported models
 This page is written by `build/tests/golden/golden_table docs/models.md` from the table of families in
 `src/models/families` and from measurements: do not edit it by hand.
 
-A checkpoint is a folder in Hugging Face layout (`config.json` with safetensors), a Hugging Face cache folder, or a GGUF
-file. Every configuration key that may change the computation is read or refused: a checkpoint either computes what its
-reference computes, or is refused with a reason. `gainlens inspect MODEL` shows at once which of the two happens, for a
-checkpoint of any size.
+A checkpoint is a folder in Hugging Face layout (`config.json` with safetensors), a Hugging Face cache folder, a GGUF
+file, or the folder of a LoRA [adapter](finetune.md#adapters-lora). Every configuration key that may change the
+computation is read or refused: a checkpoint either computes what its reference computes, or is refused with a reason.
+`gainlens inspect MODEL` shows at once which of the two happens, for a checkpoint of any size.
 
 Other keys of `config.json` are judged by their values. A key passes if it is null, if it says what is computed anyway
 (another spelling of a size, or the absence of a part), if it cannot change a number (training, generation, names), or
 if its value is what the reference takes for an absent key. A key that the reference does not read at all is ignored,
-and `inspect`, `sweep`, `capture` and `evaluate` name it. Which keys the reference of a family reads is derived from the
-source of Hugging Face transformers 5.23.0 and 4.57.1: its configuration class and its modeling code
+and every command that runs the model names it. Which keys the reference of a family reads is derived from the source of
+Hugging Face transformers 5.23.0 and 4.57.1: its configuration class and its modeling code
 (`tests/models/configs/make_reference_keys.py`). Still refused are
 
 - a key that the reference reads and gainlens does not compute
@@ -114,9 +114,9 @@ weights.
 LFM2 and LFM3 have layers of gated short convolutions beside those of softmax attention. They are computed and not
 measured, for the same reason.
 
-gpt-oss, Granite SWA and the layers with a window of MiMo V2 Flash have a learned sink in each head, which takes a share
-of its weights. AFMoE, LFM3, Qwen 3.5, Qwen 3 Next and the gated checkpoints of Qwen 3 multiply what a head returns by a
-gate. [method.md](method.md) defines both.
+gpt-oss, Granite SWA (with experts too) and the layers with a window of MiMo V2 Flash have a learned sink in each head,
+which takes a share of its weights. AFMoE, LFM3, Qwen 3.5, Qwen 3 Next and the gated checkpoints of Qwen 3 multiply
+what a head returns by a gate. [method.md](method.md) defines both.
 
 In MiMo V2 Flash, layers with a window have twice as many KV heads as the others. A run has room for the larger number
 ([Run files](run-file.md#axes)). Its values have another size than its keys, and a factor. The published
