@@ -301,11 +301,11 @@ TEST(Memory, TheEstimateIsWithin15PercentOfThePeak) {
     const models::MemoryNeeded needed = memory_needed(parsed, one.options);
     const auto estimate = static_cast<double>(needed.beyond_process());
     std::cout << fmt::format(
-        "{:35} measured {:>9}, estimate {:>9} ({:+.0f}%): weights {}, loading {}, sequences {}, attention {}, mlp {}, "
+        "{:35} measured {:>9}, estimate {:>9} ({:+.0f}%): weights {}, sequences {}, attention {}, mlp {}, "
         "likelihood {}\n",
         one.name, mebibytes(static_cast<std::uint64_t>(measured)), mebibytes(needed.beyond_process()),
-        100 * (estimate / measured - 1), mebibytes(needed.weights), mebibytes(needed.loading),
-        mebibytes(needed.sequences), mebibytes(needed.attention), mebibytes(needed.mlp), mebibytes(needed.likelihood));
+        100 * (estimate / measured - 1), mebibytes(needed.weights), mebibytes(needed.sequences),
+        mebibytes(needed.attention), mebibytes(needed.mlp), mebibytes(needed.likelihood));
     EXPECT_NEAR(estimate / measured, 1, 0.15) << one.name;
   }
 }

@@ -98,7 +98,7 @@ TEST(MemoryNeeded, ShortConvolutionsNeedTheirStreamsAndOneBlock) {
 TEST(MemoryNeeded, NoTokensNeedTheWeightsAlone) {
   const MemoryNeeded needed = memory_needed(small_config(), {.positions = 0});
   EXPECT_EQ(needed.sequences + needed.attention + needed.mlp, 0);
-  EXPECT_EQ(needed.total(), needed.process + needed.weights + std::max(needed.loading, needed.likelihood));
+  EXPECT_EQ(needed.total(), needed.process + needed.weights + needed.likelihood);
 }
 
 TEST(MemoryNeeded, OptionsChangeTheirTerms) {

@@ -44,7 +44,7 @@ void load_slots(const CheckpointSource& source, const ComputePlace& place, const
     const at::ScalarType read = slot.exponential || correction || changed ? wide : dtype;
     at::Tensor values = stored.scaled != nullptr ? read_values(*stored.scaled, read, source.where())
                                                  : read_values(*stored.entry, read, source.where());
-    // So memory holds the model once plus one tensor, not the model twice.
+    // So memory does not hold the model twice. Plain values were given back while they were read.
     formats::release_pages(stored.scaled != nullptr ? stored.scaled->numbers.bytes : stored.entry->bytes);
     if (stored.swapped) values = values.transpose(-1, -2);
     if (values.sizes() != at::IntArrayRef(slot.shape)) values = values.view(slot.shape);  // sizes of 1

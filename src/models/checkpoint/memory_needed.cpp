@@ -31,7 +31,6 @@ class Count {
 };
 
 constexpr std::uint64_t process_bytes = std::uint64_t{150} << 20;   // libtorch, MKL and the heap of a sweep of nothing
-constexpr std::uint64_t stored_element = 4;                         // float32 files; others are smaller
 constexpr std::uint64_t logits_per_block = std::uint64_t{1} << 26;  // of float64, hooked_model.cpp
 constexpr std::int64_t panel_outputs = 64;                          // at most, packed_weight.cpp
 constexpr std::uint64_t tile_rows = 192, tile_columns = 256, segment_columns = 16384,
@@ -67,7 +66,7 @@ struct Sizes {
   Count queries, outputs, keys, values;  // numbers of a position, of all heads
 };
 
-/// Elements of the tensors in the order in which they are loaded: outer ones, then layer by layer.
+/// Elements of the tensors.
 struct Elements {
   std::vector<Count> outer;
   std::vector<std::vector<Count>> layers;
@@ -114,23 +113,8 @@ void add_weights(const DecoderConfig& config, const MemoryOptions& options, Coun
     largest_layer = std::max(largest_layer, sum(layer));
   }
   if (options.stream_weights) held = held + largest_layer;
-  const Count weights = held * element;
-  // The peak of loading: the tensors so far, and the bytes of the last one in its file.
-  Count so_far, peak;
-  const auto load = [&](const std::vector<Count>& tensors) {
-    for (const Count& tensor : tensors) {
-      so_far = so_far + tensor * element;
-      peak = std::max(peak, so_far + tensor * stored_element);
-    }
-  };
-  load(elements.outer);
-  const Count outer = so_far;
-  for (const auto& layer : elements.layers) {
-    if (options.stream_weights) so_far = outer;
-    load(layer);
-  }
-  needed.weights = weights.value();
-  needed.loading = peak.value() - std::min(peak.value(), needed.weights);
+  // The pages of a tensor's file are given back while it is read.
+  needed.weights = (held * element).value();
 }
 
 /// How many KV heads the streaming kernel packs at a time: enough for 32 blocks of queries for each of its workers.
@@ -306,7 +290,7 @@ Count likelihood_bytes(const DecoderConfig& config, const Sizes& sizes, const Me
 
 std::uint64_t MemoryNeeded::total() const {
   const Count running = Count(sequences) + std::max({attention, mlp, likelihood});
-  return (Count(process) + weights + std::max(Count(loading), running)).value();
+  return (Count(process) + weights + running).value();
 }
 
 MemoryNeeded memory_needed(const DecoderConfig& config, const MemoryOptions& options) {
@@ -321,7 +305,6 @@ MemoryNeeded memory_needed(const DecoderConfig& config, const MemoryOptions& opt
   needed.mlp = mlp_bytes(config, sizes, options).value();
   const bool whole = options.stop_at_layer.value_or(config.layers) == config.layers;
   if (options.likelihood && whole) needed.likelihood = likelihood_bytes(config, sizes, options).value();
-  if (options.stream_weights) needed.loading = (Count(needed.loading) + needed.sequences).value();
   needed.total();  // throws if the sum exceeds uint64
   return needed;
 }

@@ -34,8 +34,6 @@ struct MemoryNeeded {
   /// b for each parameter; the outputs of a packed weight are rounded up to 64. With streamed weights, those outside
   /// the layers and those of the largest layer.
   std::uint64_t weights = 0;
-  /// While weights are read: the bytes of the tensor that is read, in its file.
-  std::uint64_t loading = 0;
   /// From the first layer to the last: residual streams T' b W, tables of the position encoding, packed keys and values
   /// of the statistics kernel, kept numbers of single queries.
   std::uint64_t sequences = 0;

@@ -66,11 +66,15 @@ class StoredValues {
   explicit StoredValues(const formats::TensorEntry& entry) : name_(entry.name), shape_(entry.shape) {
     if (formats::is_quantised(entry.dtype)) {
       decode_ = [&entry](std::int64_t begin, const at::Tensor& values) { dequantise_part(entry, begin, values); };
+      block_elements_ = formats::elements_per_block(entry.dtype);
+      block_bytes_ = formats::bytes_per_block(entry.dtype);
+      if (entry.file != nullptr) mapped_ = entry.bytes;
       return;
     }
     const auto dtype = weight_dtype(entry.dtype);
     ASSERT(dtype.has_value(), "tensor '{}' is not floating point", entry.name);
     values_ = stored_values(entry, *dtype).flatten();
+    block_bytes_ = values_.element_size();
     if (entry.file != nullptr) mapped_ = entry.bytes;
   }
   explicit StoredValues(const formats::ScaledTensor& tensor) : name_(tensor.numbers.name), shape_(tensor.shape) {
@@ -100,14 +104,15 @@ class StoredValues {
 
  private:
   std::size_t offset_of(std::int64_t element) const {
-    return static_cast<std::size_t>(element) * values_.element_size();
+    return std::min(static_cast<std::size_t>(element) / block_elements_ * block_bytes_, mapped_.size());
   }
 
   const std::string& name_;
   const std::vector<std::int64_t>& shape_;
   std::function<void(std::int64_t begin, const at::Tensor& values)> decode_;  // null: `values_` holds them
   at::Tensor values_;                                                         // [element]
-  std::span<const std::byte> mapped_;                                         // of these, if they lie in a file
+  std::size_t block_elements_ = 1, block_bytes_ = 0;
+  std::span<const std::byte> mapped_;  // what is read, if it lies in a file
 };
 
 /// Elements that are read, checked and converted at a time: they stay in the cache meanwhile. A multiple of the size of
@@ -126,8 +131,7 @@ bool fill(const StoredValues& stored, const at::Tensor& values) {
       const at::Tensor to = values.slice(0, begin, end);
       const at::Tensor from = stored.part(begin, end, to);
       if (!all_finite(from)) finite = false;
-      if (from.is_same(to)) continue;
-      to.copy_(from);
+      if (!from.is_same(to)) to.copy_(from);
       stored.release(begin, end);
       if (from.scalar_type() != to.scalar_type() && !all_finite(to)) finite = false;
     }
