@@ -87,7 +87,9 @@ def main():
         ((what, paper, here),) = json.loads((folder / "r.json").read_text())["nq-distractors-5"]["rows"]
         assert (what, paper) == ("F1, `bft`, 0% wrong words", ".2321 → .2561: +10.3%, p .073"), what
         assert " → " in here, here
-        assert "has 1 of the 12 rows that the paper prints" in refused("record", "squad-noise", *files)
+        answer = reproduce("record", "squad-noise", *files)
+        assert answer.returncode == 2, answer.stderr
+        assert "has 1 of the 12 rows that the paper prints" in answer.stderr.splitlines()[-1], answer.stderr
 
         # Another run in the place of the part's is refused, and what was recorded stays.
         known = (folder / "r.json").read_text()
