@@ -132,8 +132,8 @@ NQ_BFT = {5: ".2321 → .2561: +10.3%, p .073", 10: ".1511 → .1624: +7.5%, p .
 # NQ-Open. Left out: the filter's own operations, and the answers, token by token (of SQuAD a third more).
 SQUAD_HOURS = "6,000"
 NQ_HOURS = {5: "2,100", 10: "4,100", 15: "6,100", 20: "8,100"}
-NQ_NOTE = ("the paper trains on 4,000 rows of about 2,000 questions, with the gold passage in several places; here each "
-           "question has one")
+NQ_NOTE = ("the paper trains on 4,000 rows of about 2,000 questions, with the gold passage in several places; here "
+           "each question has one")
 
 
 def _finetune(id, place, title, task, hours, paper, note=""):
