@@ -537,6 +537,9 @@ std::vector<experiment::Outcome> finetune(const FinetuneRequest& request, traini
   models::CheckpointSource source = models::open_checkpoint(request.model);
   std::optional<models::LoraOptions> lora = trained_lora(request.settings.lora, source);
   check_model(own, source, lora, processes_together(request, replicas));
+  if (replicas.leads()) {
+    for (const std::string& note : source.notes) tell_warning("{}", note);
+  }
   Finetuning subject(own, std::move(source), std::move(lora), replicas);
   experiment::Axes axes{.arms = request.arms, .variants = {}, .seed = request.seed, .seeds = request.seeds};
   for (const double level : request.noise) axes.variants.push_back(runfile::noise_variant(level));

@@ -7,6 +7,7 @@
 #include "models/checkpoint/load_decoder.h"
 #include "runfile/experiment_run.h"
 #include "support/file_bytes.h"
+#include "support/recording_listener.h"
 #include "support/shared_data.h"
 #include "training/thread_replicas.h"
 
@@ -24,6 +25,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::ThrowsMessage;
 
 const std::string demo = GAINLENS_SOURCE_DIR "/data/demo/gated";
@@ -292,6 +294,26 @@ TEST_F(Finetune, EveryArmWithAFilterIsTrained) {
     if (outcome.job.arm != "bft") continue;
     EXPECT_THAT(read_text_file(start), HasSubstr("held_out_loss,with_filter\n"));
   }
+}
+
+TEST_F(Finetune, WhatIsNotReadOfTheModelIsSaid) {
+  using ::testing::Contains;
+  const std::filesystem::path model = out("model");
+  std::filesystem::copy(demo, model, std::filesystem::copy_options::recursive);
+  Json config = read_json_file(model / "config.json");
+  config["my_private_note"] = 1;
+  gainlens::testing::write_file(model / "config.json", config.dump());
+  FinetuneRequest asked = request(out("run"));
+  asked.settings.epochs = 1;
+  const auto warnings = [&] {
+    const gainlens::testing::RecordingListener heard;
+    finetune(asked);
+    return heard.notices();
+  };
+  EXPECT_THAT(warnings(), Not(Contains(HasSubstr("it is ignored"))));
+  asked.model = model;
+  asked.out = out("noted");
+  EXPECT_THAT(warnings(), Contains(HasSubstr("does not read: 'my_private_note'; it is ignored")));
 }
 
 TEST_F(Finetune, BadInputIsRefusedInOneLine) {
