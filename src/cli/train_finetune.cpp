@@ -18,6 +18,7 @@
 
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -33,26 +34,35 @@ struct TrainFinetuneArguments {
   std::string task, data, test;
   std::vector<std::string> arms = {"sft"};
   std::vector<double> noise = {0};
-  std::int64_t seeds = 1, passages = 5;
+  std::int64_t seeds = 1;
+  std::optional<std::int64_t> passages;
   std::uint64_t data_seed = 0;
   data::SplitSizes sizes{.training = 1000, .validation = 1000, .test = 0};
   language::FinetuneSettings settings;
+  std::optional<double> precision_learning_rate;
   std::string dtype = "float32";
   std::optional<std::string> lora_merge;  // empty: the option alone
   std::string spread = "batches";
   std::string out;
 };
 
+constexpr std::int64_t default_passages = 5;
+
+/// Passages of a prompt of nq.
+std::int64_t passages_of(const TrainFinetuneArguments& arguments) {
+  return arguments.passages.value_or(default_passages);
+}
+
 std::string name_of_data(const TrainFinetuneArguments& arguments) {
   const std::filesystem::path file = arguments.data.empty() ? arguments.task : arguments.data;
   const std::string name = file.filename().string();
-  return arguments.task == "nq" ? fmt::format("{}, {} passages", name, arguments.passages) : name;
+  return arguments.task == "nq" ? fmt::format("{}, {} passages", name, passages_of(arguments)) : name;
 }
 
 std::vector<data::Question> questions_of(const TrainFinetuneArguments& arguments, const std::string& file, bool leads) {
   if (arguments.task == "squad") return data::read_squad(file);
   if (arguments.task != "nq") return data::read_prompts_and_answers(file);
-  data::OpenPrompts made = data::open_prompts(data::read_nq_open(file), arguments.passages, arguments.data_seed);
+  data::OpenPrompts made = data::open_prompts(data::read_nq_open(file), passages_of(arguments), arguments.data_seed);
   if (made.distractors == data::Distractors::pool && leads)
     tell_warning(
         "{}: has too few retrieved passages; distractors are gold passages of other questions, without the answer, "
@@ -133,6 +143,15 @@ bool merges(const std::optional<std::string>& given) {
   return given && *given != "false";
 }
 
+/// Refuses options that change nothing in the task, or in any of the arms.
+void check_idle_options(const TrainFinetuneArguments& arguments) {
+  CHECK(!arguments.passages || arguments.task == "nq", "--passages: is an option of --task nq; leave it out");
+  const bool has_filter = std::ranges::any_of(
+      arguments.arms, [](const std::string& arm) { return language::finetune_arm(arm).filter != bft::Arm::plain; });
+  CHECK(!arguments.precision_learning_rate || has_filter,
+        "--precision-learning-rate: is an option of the filter; give --arm bft too");
+}
+
 void add_lora_options(CLI::App& command, TrainFinetuneArguments& arguments) {
   language::LoraSettings& lora = arguments.settings.lora;
   command
@@ -156,7 +175,7 @@ void run(const TrainFinetuneArguments& arguments, const GlobalOptions& global) {
   language::FinetuneRequest request;
   request.data_name = name_of_data(arguments);
   if (arguments.task == "squad" || arguments.task == "nq") request.task = arguments.task;
-  if (arguments.task == "nq") request.passages = arguments.passages;
+  if (arguments.task == "nq") request.passages = passages_of(arguments);
   request.arms = arguments.arms;
   request.noise = arguments.noise;
   request.data_seed = arguments.data_seed;
@@ -164,6 +183,7 @@ void run(const TrainFinetuneArguments& arguments, const GlobalOptions& global) {
   request.seeds = arguments.seeds;
   request.settings = arguments.settings;
   request.settings.dtype = models::parse_compute_dtype(arguments.dtype, "--dtype");
+  if (arguments.precision_learning_rate) request.settings.precision_learning_rate = *arguments.precision_learning_rate;
   request.settings.lora.merge = merges(arguments.lora_merge);
   request.out = arguments.out;
   request.threads = global.threads > 0 ? global.threads : at::get_num_threads();
@@ -171,8 +191,9 @@ void run(const TrainFinetuneArguments& arguments, const GlobalOptions& global) {
   request.quiet = global.quiet;
   request.program_version = GAINLENS_VERSION;
   language::check_request(request);
+  check_idle_options(arguments);
   data::check_sizes(arguments.sizes);
-  data::check_passages(arguments.passages);
+  data::check_passages(passages_of(arguments));
   const runfile::ProcessGroup group = runfile::read_process_group();
   request.model = locate_language_model(arguments.model, "finetune");
   request.split = split_of(arguments, group.rank == 0, global.quiet);
@@ -216,7 +237,7 @@ void add_train_finetune(CLI::App& train, const GlobalOptions& global, Action& ac
   command->add_option("--data-seed", arguments->data_seed, "Of the split, the places of passages and the noise")
       ->capture_default_str();
   command->add_option("--passages", arguments->passages, "nq: passages of a prompt, one of them the gold one")
-      ->capture_default_str();
+      ->default_str(std::to_string(default_passages));
   command
       ->add_option("--noise", arguments->noise,
                    "Percent of the words of training answers that are replaced by words of other answers; several "
@@ -248,9 +269,9 @@ void add_train_finetune(CLI::App& train, const GlobalOptions& global, Action& ac
                    "Of the computation: float32, or bfloat16 with weights and optimiser in float32 (or fp32, bf16)")
       ->capture_default_str();
   command
-      ->add_option("--precision-learning-rate", settings.precision_learning_rate,
+      ->add_option("--precision-learning-rate", arguments->precision_learning_rate,
                    "Factor on the learning rate of a filter's parameters")
-      ->capture_default_str();
+      ->default_str(fmt::format("{}", settings.precision_learning_rate));
   add_lora_options(*command, *arguments);
   add_spread_option(*command, arguments->spread);
   command->add_option("--max-new", settings.max_new, "Most tokens of an answer in the test")->capture_default_str();

@@ -158,7 +158,14 @@ TEST_F(TrainFinetune, BadInputIsRefusedInOneLine) {
   refused(unread({"--batch", "0"}), "--batch: 0");
   refused(unread({"--arm", "dpo"}), "--arm: 'dpo'");
   refused(unread({"--train-rows", "0"}), "--train-rows: 0");
-  refused(unread({"--passages", "0"}), "--passages: 0");
+  refused(with({"--task", "nq", "--data", "no-such-file", "--passages", "0"}), "--passages: 0");
+  // Options that would change nothing, also where they are the default.
+  refused(unread({"--passages", "5"}), "--passages: is an option of --task nq");
+  refused(with({"--task", "nq", "--data", "no-such-file", "--passages", "5"}), "no-such-file");
+  refused(unread({"--arm", "sft,focal", "--precision-learning-rate", "100"}),
+          "--precision-learning-rate: is an option of the filter; give --arm bft too");
+  refused(unread({"--arm", "sft,bft", "--precision-learning-rate", "2000000"}), "--precision-learning-rate: 2000000");
+  refused(unread({"--arm", "sft,bft", "--precision-learning-rate", "10"}), "no-such-file");
   refused(unread({"--lora-rank", "-1"}), "--lora-rank: -1");
   refused(unread({"--lora-rank", "2", "--lora-alpha", "0"}), "--lora-alpha: 0");
   refused(unread({"--lora-merge"}), "--lora-rank, which is 0");
