@@ -11,6 +11,7 @@
 #include "runfile/recommend_run.h"
 
 #include <algorithm>
+#include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -47,15 +48,26 @@ bool holds_run(const fs::path& folder) {
          (fs::is_directory(folder / "shards", ignored) && fs::exists(folder / "request.json", ignored));
 }
 
-/// Whether the folder is ARM or ARM/VARIANT of a recommender run: it holds the folders of seeds.
-bool is_arm(const fs::path& folder) {
+/// Absolute and without links, also of a folder that is not there yet.
+fs::path real_path(const fs::path& folder) {
+  return folder.empty() ? folder : fs::weakly_canonical(fs::absolute(folder));
+}
+
+/// Whether the folder is a run with the checkpoints of arms.
+bool is_run_of_arms(const fs::path& folder) {
+  return runfile::is_recommend_run(folder) || runfile::is_experiment_run(folder);
+}
+
+/// The run of which the folder is ARM or ARM/VARIANT: it holds the folders of seeds. Nothing: it is none.
+std::optional<fs::path> run_of_arm(const fs::path& folder) {
   std::error_code ignored;
-  return std::any_of(fs::directory_iterator(folder, ignored), fs::directory_iterator(),
-                     [](const fs::directory_entry& entry) {
-                       return experiment::seed_of_folder(entry.path().filename().string()).has_value();
-                     }) &&
-         (runfile::is_recommend_run(folder.parent_path()) ||
-          runfile::is_recommend_run(folder.parent_path().parent_path()));
+  const bool holds_seeds = std::any_of(
+      fs::directory_iterator(folder, ignored), fs::directory_iterator(),
+      [](const auto& entry) { return experiment::seed_of_folder(entry.path().filename().string()).has_value(); });
+  if (!holds_seeds) return std::nullopt;
+  for (const fs::path& run : {folder.parent_path(), folder.parent_path().parent_path()})
+    if (is_run_of_arms(run)) return run;
+  return std::nullopt;
 }
 
 /// @throws InvalidArgument  the checkpoint of a recommender; the message names its run
@@ -105,10 +117,19 @@ void check_is_new_file(const std::string& option, const fs::path& file) {
 }
 
 void check_lies_in_no_arm(const fs::path& folder, const std::string& option) {
-  const fs::path real = fs::weakly_canonical(folder);
-  for (fs::path at = real; at.has_relative_path(); at = at.parent_path())
-    CHECK(!is_arm(at), "{}: {} lies among the checkpoints of the run {}; choose another folder", option,
-          printable(folder.string()), printable(at.parent_path().string()));
+  for (fs::path at = real_path(folder); at.has_relative_path(); at = at.parent_path()) {
+    const auto run = run_of_arm(at);
+    CHECK(!run, "{}: {} lies among the checkpoints of the run {}; choose another folder", option,
+          printable(folder.string()), printable(run->string()));
+  }
+}
+
+void check_lies_outside_model(const fs::path& folder, const fs::path& model) {
+  if (!fs::is_directory(model)) return;
+  const fs::path of_model = fs::canonical(model);
+  for (fs::path at = real_path(folder); at.has_relative_path(); at = at.parent_path())
+    CHECK(at != of_model, "--out: {} lies in the folder of the model, {}; choose another folder",
+          printable(folder.string()), printable(model.string()));
 }
 
 void refuse_run_for_checkpoint(const fs::path& path) {

@@ -20,7 +20,7 @@ struct GivenRun {
 /// Refuses to write other files beside those of a run.
 /// @param folder  that the option names, or that holds the file that it names; may be absent
 /// @throws InvalidArgument  it holds a run, finished or not, or the shards of one; it lies among the checkpoints of a
-///     recommender run
+///     run of trainings
 void check_holds_no_run(const std::filesystem::path& folder, const std::string& option = "--out");
 
 /// Refuses a file that a command would write where something is, and a place where it cannot be.
@@ -30,8 +30,14 @@ void check_holds_no_run(const std::filesystem::path& folder, const std::string& 
 void check_is_new_file(const std::string& option, const std::filesystem::path& file);
 
 /// Likewise, for commands that write a run of their own there.
-/// @throws InvalidArgument  it lies among the checkpoints of a recommender run
+/// @throws InvalidArgument  it lies among the checkpoints of a run of recommenders or of another experiment
 void check_lies_in_no_arm(const std::filesystem::path& folder, const std::string& option = "--out");
+
+/// Likewise, for commands that train a model further.
+/// @param folder  that --out names
+/// @param model   of one file: the files beside it are not its own
+/// @throws InvalidArgument  it is the folder of the model, or lies in it
+void check_lies_outside_model(const std::filesystem::path& folder, const std::filesystem::path& model);
 
 /// Refuses a recommender run where one of its checkpoints is needed.
 /// @throws InvalidArgument  names the folder of a training, if there is one

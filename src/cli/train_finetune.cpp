@@ -192,10 +192,12 @@ void run(const TrainFinetuneArguments& arguments, const GlobalOptions& global) {
   request.program_version = GAINLENS_VERSION;
   language::check_request(request);
   check_idle_options(arguments);
+  check_lies_in_no_arm(arguments.out);
   data::check_sizes(arguments.sizes);
   data::check_passages(passages_of(arguments));
   const runfile::ProcessGroup group = runfile::read_process_group();
   request.model = locate_language_model(arguments.model, "finetune");
+  check_lies_outside_model(arguments.out, request.model);
   request.split = split_of(arguments, group.rank == 0, global.quiet);
   const auto replicas = training::connect_replicas(group, process_environment());
   const std::vector<experiment::Outcome> outcomes = language::finetune(request, *replicas);

@@ -112,6 +112,29 @@ TEST_F(TrainFinetune, AnotherRequestIsRefused) {
                  "/training/lora is absent in the stored request");
 }
 
+TEST_F(TrainFinetune, NothingIsWrittenAmongCheckpoints) {
+  ASSERT_EQ(run_gainlens(command({"--epochs", "1", "--quiet"})).exit_code, 0);
+  const std::string job = out() + "/sft/np0/seed-0";
+  const auto refused = [&](const std::string& model, const std::string& folder, const std::string& reason) {
+    expect_refused(run_gainlens({"train", "finetune", model, "--task", "squad", "--data", "no-such-file", "--out",
+                                 folder, "--quiet"}),
+                   "--out: " + folder + reason);
+    EXPECT_FALSE(std::filesystem::exists(job + "/more"));
+  };
+  const std::string among = " lies among the checkpoints of the run " + out();
+  refused(demo, job, among);
+  refused(demo, job + "/more", among);
+  refused(demo, out() + "/sft/np0/seed-1", among);
+  refused(demo, demo, " lies in the folder of the model, " + demo);
+  refused(demo, demo + "/more/deeper", " lies in the folder of the model");
+  refused(demo, demo + "/../gated/more", " lies in the folder of the model");
+  // Beside the model, and in the run itself, is no reason.
+  for (const std::string& folder : {demo + "-more", out()})
+    expect_refused(run_gainlens({"train", "finetune", demo, "--task", "squad", "--data", "no-such-file", "--out",
+                                 folder, "--quiet"}),
+                   "no-such-file");
+}
+
 TEST_F(TrainFinetune, AnAdapterIsMergedWithTheOptionAloneOrWithAValue) {
   std::vector<std::string> weights;
   for (const Words& more : {Words{"--lora-merge"}, Words{"--lora-merge", "true"}, Words{"--lora-merge", "false"}}) {
