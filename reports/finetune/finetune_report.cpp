@@ -2,6 +2,7 @@
 
 #include "analyses/paper_finetuning.h"
 #include "core/counted.h"
+#include "reports/finetune/run_section.h"
 #include "reports/page/typography.h"
 #include "reports/section.h"
 #include "reports/terminal/compare_words.h"
@@ -385,12 +386,19 @@ const Section<FinetunedRun>& state_section() {
 }  // namespace
 
 WrittenReport write_finetune_report(const FinetunedRun& run, const std::filesystem::path& out, const Writing& writing) {
-  const Section<FinetunedRun>* const sections[] = {&scores_section(), &gains_section(), &state_section()};
+  const Section<FinetunedRun>* const sections[] = {&scores_section(), &gains_section(), &state_section(),
+                                                   &finetuned_run_section()};
   MadeReport report = make_report<FinetunedRun>(sections, std::span(&run, 1));
-  report.title = "gainlens report";
+  const std::string data = printable(run.levels.data_set, 60);
+  report.title = fmt::format("{} on {}: gainlens report", model_of(run), data);
   report.header = fmt::format(
-      "<header>\n<h1>Fine-tuning on noisy answers</h1>\n<p class=\"lead\">{}: {} on {}.</p>\n</header>\n",
-      escape_html(run.name), counted(run.levels.arms.size(), "arm"), escape_html(printable(run.levels.data_set, 60)));
+      "<header>\n<h1>Fine-tuning on noisy answers</h1>\n<p class=\"lead\">{}: {} on {}, {} ({}), {}.</p>\n",
+      escape_html(run.name), escape_html(model_of(run)), escape_html(data), counted(run.levels.arms.size(), "arm"),
+      escape_html(arms_in_words(run)), counted(run.run->seeds.size(), "seed"));
+  if (!run.unproven.empty())
+    report.header += fmt::format("<p>Not everything of this run was proven. {}</p>\n",
+                                 escape_html(fmt::format("{}", fmt::join(run.unproven, " "))));
+  report.header += "</header>\n";
   return write_files(report, out, writing);
 }
 

@@ -5,8 +5,10 @@
 #include "analyses/noise_levels.h"
 #include "reports/figures/figure.h"
 #include "reports/made_report.h"
+#include "runfile/experiment_run.h"
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,7 +30,9 @@ struct GammaPath {
 
 /// A fine-tuning run, as the sections of its report see it.
 struct FinetunedRun {
-  std::string name;  ///< for readers
+  std::string name;                                   ///< for readers
+  std::shared_ptr<const runfile::ExperimentRun> run;  ///< never null
+  std::vector<std::string> unproven;                  ///< experiment::ProvenRun::unproven
   analyses::NoiseLevels levels;
   std::vector<FilterOfLevel> filters;
   std::vector<GammaPath> gammas;

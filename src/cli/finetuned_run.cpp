@@ -16,7 +16,8 @@ reports::FinetunedRun read_finetuned_run(const std::filesystem::path& path, cons
         "{}: is the run of an experiment that has no report; gainlens compare {} shows it", printable(path.string()),
         printable(path.string()));
   for (const std::string& sentence : proven.unproven) tell_warning("{}: {}", printable(path.string()), sentence);
-  reports::FinetunedRun finetuned{name, analyses::noise_levels(path, run, {}, options), {}, {}};
+  reports::FinetunedRun finetuned{name, run, std::move(proven.unproven), analyses::noise_levels(path, run, {}, options),
+                                  {},   {}};
   for (std::size_t arm = 0; arm < run->arms.size(); ++arm) {
     const std::string label = printable(run->arms[arm], 60);
     std::vector<analyses::FilterLayer> layers = analyses::filter_layers(*run, arm);

@@ -74,6 +74,8 @@ TEST_F(TrainFinetune, PrintsATableAndKeepsARunThatOthersRead) {
   const std::filesystem::path run = out();
   std::filesystem::rename(run / "focal/np40/seed-1", folder_.path() / "seed");
   EXPECT_THAT(report().error, HasSubstr("The folders of 1 of 8 trainings are not there"));
+  EXPECT_THAT(bytes_of(folder_.path() / "page/report.html"),
+              AllOf(HasSubstr("proven. The folders of 1 of 8 trainings are not there"), HasSubstr("What was run")));
   std::filesystem::rename(folder_.path() / "seed", run / "focal/np40/seed-1");
   std::filesystem::rename(run / "request.json", folder_.path() / "request");
   EXPECT_THAT(report().error, HasSubstr("There is no request.json"));

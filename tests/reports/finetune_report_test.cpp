@@ -20,14 +20,15 @@ using gainlens::testing::TemporaryFolder;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 const analyses::ExperimentOptions few_resamples{.resamples = {.count = 50, .seed = 7}};
 
 FinetunedRun finetuned(const runfile::ExperimentRun& run) {
-  return {"made",
-          analyses::noise_levels("run", std::make_shared<const runfile::ExperimentRun>(run), {}, few_resamples),
-          {},
-          {{"focal/np0", {{0.6932, 0.6935}, {0.6933, 0.6937}}}}};
+  const auto shared = std::make_shared<const runfile::ExperimentRun>(run);
+  return {"made", shared,
+          {},     analyses::noise_levels("run", shared, {}, few_resamples),
+          {},     {{"focal/np0", {{0.6932, 0.6935}, {0.6933, 0.6937}}}}};
 }
 
 /// Two layers whose gain appears in the second epoch.
@@ -68,6 +69,54 @@ TEST(FinetuneReport, HasFiguresTablesAndASummary) {
     EXPECT_TRUE(std::filesystem::exists(folder.path() / name)) << name;
 }
 
+TEST(FinetuneReport, SaysWhatWasRunAndWhatWasNotProven) {
+  const TemporaryFolder folder;
+  runfile::ExperimentRun run = made_noise_run({.selection = 10});
+  run.results[4].reset();
+  run.request["model"] = {{"family", "qwen3<b>"}, {"files", {{"model.safetensors", std::string(64, 'a')}}}};
+  run.request["data"].update(Json{{"training", 200}, {"validation", 30}, {"test", 60}});
+  run.request["training"] = {{"epochs", 3},
+                             {"batch", 7},
+                             {"learning_rate", 2e-4},
+                             {"dtype", "bfloat16"},
+                             {"lora", {{"rank", 8}, {"alpha", 16.0}, {"targets", {"q", "v"}}, {"merge", false}}}};
+  run.request["threads"] = 5;
+  run.request["processes"] = 2;
+  FinetunedRun shown = finetuned(run);
+  shown.unproven = {"There is no request.json: <i>."};
+  EXPECT_THAT(write_finetune_report(shown, folder.path(), {}).failed, IsEmpty());
+  const std::string page = bytes_of(folder.path() / "report.html");
+  EXPECT_THAT(page, AllOf(HasSubstr("<title>qwen3&lt;b&gt; on made: gainlens report</title>"),
+                          HasSubstr("What was run"), HasSubstr("model.safetensors aaaaaaaaaaaa<"),
+                          HasSubstr("200 to learn from, 30 to choose the best epoch by, 60 to test on, of which the "
+                                    "first 10 choose too"),
+                          HasSubstr("0%, 10%, 40%"), HasSubstr("sft, bft"), HasSubstr("0 to 4"), HasSubstr("29 of 30"),
+                          HasSubstr("an adapter (LoRA) of rank 8, alpha 16.0, of q, v")));
+  EXPECT_THAT(page, AllOf(HasSubstr("Not everything of this run was proven. There is no request.json: &lt;i&gt;."),
+                          Not(HasSubstr("qwen3<b>")), Not(HasSubstr("<i>."))));
+  const Json said = Json::parse(bytes_of(folder.path() / "summary.json")).at("run");
+  EXPECT_EQ(said.at("training"), run.request.at("training"));
+  EXPECT_EQ(said.at("data"), run.request.at("data"));
+  EXPECT_EQ(said.at("model"), run.request.at("model"));
+  EXPECT_EQ(said.at("noise"), (Json{0, 10, 40}));
+  EXPECT_EQ(said.at("processes"), 2);
+  EXPECT_EQ(said.at("trainings_finished"), 29);
+  EXPECT_EQ(said.at("unproven"), Json(shown.unproven));
+}
+
+TEST(FinetuneReport, ARequestThatSaysLittleIsNoFailure) {
+  for (const Json& odd : {Json(), Json("text"), Json{1, 2},
+                          Json{{"family", {1}}, {"files", {{"a", 1}, {"b", 2}}}, {"lora", {{"targets", "q"}}}}}) {
+    const TemporaryFolder folder;
+    runfile::ExperimentRun run = made_noise_run({.seeds = {0, 1}});
+    for (const char* key : {"model", "training", "processes", "threads"}) run.request[key] = odd;
+    const WrittenReport written = write_finetune_report(finetuned(run), folder.path(), {});
+    EXPECT_THAT(written.failed, IsEmpty()) << odd;
+    EXPECT_THAT(bytes_of(folder.path() / "report.html"),
+                AllOf(HasSubstr("say the same"), Not(HasSubstr("was proven"))));
+  }
+}
+
 TEST(FinetuneReport, OneArmHasNoGains) {
   const TemporaryFolder folder;
   runfile::ExperimentRun run = made_noise_run({.seeds = {0}});
@@ -75,7 +124,7 @@ TEST(FinetuneReport, OneArmHasNoGains) {
   run.results.resize(3);
   const WrittenReport written = write_finetune_report(finetuned(run), folder.path(), {});
   EXPECT_THAT(written.failed, IsEmpty());
-  EXPECT_THAT(bytes_of(folder.path() / "report.html"), ::testing::Not(HasSubstr("Who is better")));
+  EXPECT_THAT(bytes_of(folder.path() / "report.html"), Not(HasSubstr("Who is better")));
 }
 
 TEST(FinetuneReport, AFilterThatNeverActedHasNoFigure) {

@@ -1,0 +1,165 @@
+#include "reports/finetune/run_section.h"
+
+#include "core/counted.h"
+#include "core/number_ranges.h"
+#include "reports/recommend/paper_numbers.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <span>
+
+namespace gainlens::reports {
+namespace {
+
+using Runs = std::span<const FinetunedRun>;
+
+/// A value of the request, which an earlier version or another program may have left out; null: it is not there.
+Json found(const FinetunedRun& run, const char* pointer) {
+  const Json::json_pointer place(pointer);
+  const Json& request = run.run->request;
+  return request.contains(place) ? request.at(place) : Json();
+}
+
+std::string value_in_words(const Json& value) {
+  if (value.is_null()) return "";
+  return printable(value.is_string() ? value.get<std::string>() : value.dump(), 60);
+}
+
+/// "model.safetensors 0123456789ab", of the first file, and how many more there are.
+std::string weights_in_words(const FinetunedRun& run) {
+  const Json files = found(run, "/model/files");
+  if (!files.is_object() || files.empty()) return "";
+  const auto first = files.begin();
+  const std::string text =
+      fmt::format("{} {}", printable(first.key(), 60), first->is_string() ? short_checksum(*first) : std::string("–"));
+  return files.size() == 1 ? text : fmt::format("{}, and {} more", text, counted(files.size() - 1, "file"));
+}
+
+std::string rows_in_words(const FinetunedRun& run) {
+  const std::string training = value_in_words(found(run, "/data/training")),
+                    validation = value_in_words(found(run, "/data/validation")),
+                    test = value_in_words(found(run, "/data/test"));
+  if (training.empty() || validation.empty() || test.empty()) return "";
+  return fmt::format("{} to learn from, {} to choose the best epoch by, {} to test on{}", training, validation, test,
+                     run.levels.selection_units > 0
+                         ? fmt::format(", of which the first {} choose too", run.levels.selection_units)
+                         : "");
+}
+
+std::string trained_in_words(const FinetunedRun& run) {
+  const Json training = found(run, "/training"), lora = found(run, "/training/lora");
+  if (!training.is_object()) return "";
+  if (!lora.is_object()) return "all weights";
+  std::vector<std::string> targets;
+  if (const Json names = found(run, "/training/lora/targets"); names.is_array())
+    for (const Json& name : names) targets.push_back(value_in_words(name));
+  return fmt::format("an adapter (LoRA) of rank {}, alpha {}, of {}", value_in_words(found(run, "/training/lora/rank")),
+                     value_in_words(found(run, "/training/lora/alpha")), fmt::join(targets, ", "));
+}
+
+std::size_t finished_of(const runfile::ExperimentRun& run) {
+  return static_cast<std::size_t>(std::ranges::count_if(run.results, [](const auto& result) { return !!result; }));
+}
+
+PaperTable run_table(const FinetunedRun& run) {
+  const runfile::ExperimentRun& read = *run.run;
+  PaperTable table{"run",
+                   "What was run. A checksum is the first twelve digits of the SHA-256 of the weights or of the split.",
+                   {{"", true}, {"this run", true, true}},
+                   {}};
+  const auto add = [&](const char* what, const std::string& value) {
+    if (!value.empty()) table.rows.push_back({what, value});
+  };
+  const auto add_setting = [&](const char* what, const char* pointer) {
+    add(what, value_in_words(found(run, pointer)));
+  };
+  add_setting("model", "/model/family");
+  add("weights", weights_in_words(run));
+  add("data set", printable(run.levels.data_set, 60));
+  add_setting("task", "/data/task");
+  add("rows", rows_in_words(run));
+  add("split", short_checksum(read.split()));
+  add("wrong words of training answers", fmt::format("{}%", fmt::join(run.levels.levels, "%, ")));
+  add("arms", arms_in_words(run));
+  add("seeds", number_ranges(read.seeds, " to "));
+  add("trainings finished", fmt::format("{} of {}", finished_of(read), read.results.size()));
+  add("what is trained", trained_in_words(run));
+  add_setting("epochs", "/training/epochs");
+  add_setting("rows of a step", "/training/batch");
+  add_setting("learning rate", "/training/learning_rate");
+  add_setting("computed in", "/training/dtype");
+  const std::string processes = value_in_words(found(run, "/processes"));
+  add("processes of a training", processes.empty() ? "1" : processes);
+  add_setting("threads of a process", "/threads");
+  add("files", run.unproven.empty() ? "run.h5, its request and the results of all trainings say the same"
+                                    : fmt::format("{}", fmt::join(run.unproven, " ")));
+  return table;
+}
+
+PaperTable settings_table(const FinetunedRun& run) {
+  PaperTable table{
+      "settings", "All settings of the training.", {{"setting", true, true}, {"this run", true, true}}, {}};
+  const Json training = found(run, "/training");
+  if (!training.is_object()) return table;
+  for (const auto& [key, value] : training.items())
+    table.rows.push_back({printable(key, 60), printable(value.is_string() ? value.get<std::string>() : value.dump())});
+  return table;
+}
+
+std::vector<Block> blocks(Runs runs) {
+  std::vector<Block> all{run_table(runs.front())};
+  PaperTable settings = settings_table(runs.front());
+  if (!settings.rows.empty()) {
+    all.emplace_back(FoldStart{"All settings of the training"});
+    all.emplace_back(std::move(settings));
+    all.emplace_back(FoldEnd{});
+  }
+  return all;
+}
+
+void add_json(const FinetunedRun& run, OrderedJson& summary) {
+  const runfile::ExperimentRun& read = *run.run;
+  const Json processes = found(run, "/processes");
+  summary["run"] = {{"model", found(run, "/model")},
+                    {"data", found(run, "/data")},
+                    {"noise", run.levels.levels},
+                    {"arms", run.levels.arms},
+                    {"seeds", read.seeds},
+                    {"trainings", read.results.size()},
+                    {"trainings_finished", finished_of(read)},
+                    {"training", found(run, "/training")},
+                    {"processes", processes.is_null() ? Json(1) : processes},
+                    {"threads", found(run, "/threads")},
+                    {"unproven", run.unproven}};
+}
+
+}  // namespace
+
+std::string model_of(const FinetunedRun& run) {
+  const std::string family = value_in_words(found(run, "/model/family"));
+  return family.empty() ? "a model" : family;
+}
+
+std::string arms_in_words(const FinetunedRun& run) {
+  std::vector<std::string> arms;
+  for (const std::string& arm : run.levels.arms) arms.push_back(printable(arm, 60));
+  return fmt::format("{}", fmt::join(arms, ", "));
+}
+
+const Section<FinetunedRun>& finetuned_run_section() {
+  static const Section<FinetunedRun> section = {
+      .name = "run",
+      .title = "What was run",
+      .question = "Which model, which data, which settings, and what of it is proven?",
+      .files =
+          [] {
+            return std::vector<std::string>{"run", "settings"};
+          },
+      .keys = {"run"},
+      .blocks = blocks,
+      .add_json = add_json};
+  return section;
+}
+
+}  // namespace gainlens::reports
