@@ -30,6 +30,8 @@
 #include "runfile/kept_files.h"
 #include "runfile/noise_level.h"
 
+#include <ATen/ATen.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
