@@ -3,6 +3,8 @@
 #include "core/check.h"
 #include "core/counted.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <latch>
 #include <new>
@@ -34,6 +36,15 @@ void check_threads_can_start(std::int64_t threads) {
     refusal = error.code().message();
   } catch (const std::bad_alloc&) {
     refusal = "no memory";
+  }
+  // What runs in a thread cannot say that its stack or its own variables found no memory: it ends by a signal.
+  constexpr std::size_t reserve = std::size_t{4} << 20;
+  if (refusal.empty()) {
+    void* const room = ::mmap(nullptr, reserve, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED)
+      refusal = "no memory";
+    else
+      ::munmap(room, reserve);
   }
   end.count_down();
   for (std::thread& thread : started) thread.join();
