@@ -34,9 +34,8 @@ std::vector<double> value_norm(const runfile::RunReader& reader, bool first) {
   const auto heads = static_cast<std::size_t>(reader.heads());
   std::vector<double> values(reader.layers().size() * heads, std::nan(""));
   for (const ValueNorms& norm : norms->heads) {
-    const auto kv_heads = static_cast<std::size_t>(reader.kv_heads(norm.layer_position));
     for (std::size_t head = 0; head < heads; ++head) {
-      if (head / (heads / kv_heads) == static_cast<std::size_t>(norm.kv_head))
+      if (reader.kv_head_of(norm.layer_position, static_cast<std::int64_t>(head)) == norm.kv_head)
         values[norm.layer_position * heads + head] = first ? norm.first.front() : norm.rest;
     }
   }

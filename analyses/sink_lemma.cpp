@@ -92,7 +92,7 @@ LemmaHead read_head(const runfile::RunReader& reader, const LemmaCells& cells, c
   const std::string& attention = reader.attention()[layer];
   LemmaHead result{.layer = reader.layers()[layer],
                    .head = static_cast<std::int64_t>(head),
-                   .kv_head = static_cast<std::int64_t>(head) * reader.kv_heads(layer) / reader.heads(),
+                   .kv_head = reader.kv_head_of(layer, static_cast<std::int64_t>(head)),
                    .attention = attention,
                    .set_apart = hides_first_key(attention, lengths),
                    .first_norm = mean_of(cells.first_norm, kv_head),

@@ -41,8 +41,7 @@ struct Source {
     std::vector<double> values;
     for (const std::size_t layer : all_layers(reader)) {
       const auto heads = static_cast<std::size_t>(of_kv_heads ? reader.kv_heads() : reader.heads());
-      const std::size_t step =
-          of_kv_heads ? static_cast<std::size_t>(reader.kv_heads() / reader.kv_heads(layer)) : std::size_t{1};
+      const std::size_t step = of_kv_heads ? static_cast<std::size_t>(reader.kv_repeats(layer)) : std::size_t{1};
       for (std::size_t head = 0; head < heads; head += step) {
         values.push_back(number(layer, head));
         if (!std::isfinite(values.back())) {

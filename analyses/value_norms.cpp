@@ -54,9 +54,8 @@ Maybe<ValueNormsResult> value_norms(const runfile::RunReader& reader) {
         fmt::format("chunks of {} tokens hold no key beyond the first {}", result.length.tokens, first->last()));
   }
   for (const std::size_t layer : all_layers(reader)) {
-    const std::int64_t own = reader.kv_heads(layer), repeats = reader.kv_heads() / own;
-    for (std::int64_t head = 0; head < own; ++head) {
-      const auto stored = static_cast<std::size_t>(head * repeats);
+    for (std::int64_t head = 0; head < reader.kv_heads(layer); ++head) {
+      const auto stored = static_cast<std::size_t>(head * reader.kv_repeats(layer));
       ValueNorms norms{layer, reader.layers()[layer],
                        head,  read_last_axis(*first, result.length, layer, stored),
                        0,     read_last_axis(*binned, result.length, layer, stored)};

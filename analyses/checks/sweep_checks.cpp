@@ -290,9 +290,9 @@ CheckOutcome offsets(const CheckedSweep& run) {
                               request.head_dim, bits_of(request.dtype));
           if (share <= worst) continue;
           worst = share;
-          const std::int64_t repeats = run.reader.kv_heads() / run.reader.kv_heads(layer);
-          where = fmt::format("layer {}, KV head {} at {} tokens", run.reader.layers()[layer],
-                              static_cast<std::int64_t>(head) / repeats, format_count(length.tokens));
+          where =
+              fmt::format("layer {}, KV head {} at {} tokens", run.reader.layers()[layer],
+                          static_cast<std::int64_t>(head) / run.reader.kv_repeats(layer), format_count(length.tokens));
         }
       }
     }

@@ -32,11 +32,14 @@ CsvTable heads_csv(const SweepRun& run) {
     const analyses::Length& length = means.lengths[at];
     for (std::size_t layer = 0; layer < reader.layers().size(); ++layer) {
       const std::string& attention = reader.attention()[layer];
-      const auto kv_heads = static_cast<std::size_t>(reader.kv_heads(layer));
       const bool visible = runfile::first_key_visibility(attention, length.tokens) != runfile::FirstKey::hidden;
       for (std::size_t head = 0; head < heads; ++head) {
-        std::vector<Cell> row = {length.tokens,        cell(length.samples.size()),   reader.layers()[layer],
-                                 cell(head),           cell(head * kv_heads / heads), attention,
+        std::vector<Cell> row = {length.tokens,
+                                 cell(length.samples.size()),
+                                 reader.layers()[layer],
+                                 cell(head),
+                                 reader.kv_head_of(layer, static_cast<std::int64_t>(head)),
+                                 attention,
                                  std::int64_t{visible}};
         for (const HeadMeans::Quantity& quantity : means.quantities)
           row.emplace_back(means.at(quantity, at, layer, head));

@@ -26,7 +26,7 @@ using analyses::Measured;
 Measured value_ratio_of_bos(const SweepRun& run, std::size_t layer, std::int64_t head) {
   const auto& norms = run.of(value_norms_of);
   if (!norms) return Measured::none(norms.reason());
-  const std::int64_t kv_head = head * run.reader().kv_heads(layer) / run.reader().heads();
+  const std::int64_t kv_head = run.reader().kv_head_of(layer, head);
   for (const analyses::ValueNorms& value : norms->heads) {
     if (value.layer_position == layer && value.kv_head == kv_head && value.rest > 0)
       return value.first.front() / value.rest;

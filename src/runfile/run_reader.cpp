@@ -178,6 +178,15 @@ std::int64_t RunReader::kv_heads(std::size_t layer) const {
   const std::vector<std::int64_t>& own = state_->request.layer_kv_heads;
   return own.empty() ? kv_heads() : own.at(layer);
 }
+
+std::int64_t RunReader::kv_repeats(std::size_t layer) const {
+  return kv_heads() / kv_heads(layer);
+}
+
+std::int64_t RunReader::kv_head_of(std::size_t layer, std::int64_t head) const {
+  return head * kv_heads(layer) / heads();
+}
+
 const std::vector<std::string>& RunReader::attention() const {
   return state_->request.attention;
 }

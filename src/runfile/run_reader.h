@@ -32,7 +32,9 @@ class RunReader {
   /// KV heads of the model in a layer, by its position among the measured ones. Each stands kv_heads() / own times in a
   /// row on the axis kv_head.
   std::int64_t kv_heads(std::size_t layer) const;
-  const std::vector<std::string>& attention() const;  ///< per layer
+  std::int64_t kv_repeats(std::size_t layer) const;                     ///< kv_heads() / own
+  std::int64_t kv_head_of(std::size_t layer, std::int64_t head) const;  ///< of the model, that a query head reads
+  const std::vector<std::string>& attention() const;                    ///< per layer
   bool complete(std::size_t length_index, std::int64_t sample) const;
   /// Leaves the other lengths out of every analysis; the datasets keep them.
   /// @throws InvalidArgument  the run has no such length
