@@ -47,9 +47,7 @@ TensorNames names() {
   names.mlp_post_norm = "post_mlp_layernorm";
   names.router = "mlp.router.gate";
   names.router_correction = "mlp.expert_bias";
-  names.expert_gate = "mlp.experts.{}.gate_proj";
-  names.expert_up = "mlp.experts.{}.up_proj";
-  names.expert_down = "mlp.experts.{}.down_proj";
+  name_experts(names);
   names.shared_gate = "mlp.shared_experts.gate_proj";
   names.shared_up = "mlp.shared_experts.up_proj";
   names.shared_down = "mlp.shared_experts.down_proj";

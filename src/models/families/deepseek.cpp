@@ -105,9 +105,7 @@ TensorNames names() {
   names.key_value_of_latent = "self_attn.kv_b_proj";
   names.router = "mlp.gate";
   names.router_correction = "mlp.gate.e_score_correction_bias";
-  names.expert_gate = "mlp.experts.{}.gate_proj";
-  names.expert_up = "mlp.experts.{}.up_proj";
-  names.expert_down = "mlp.experts.{}.down_proj";
+  name_experts(names);
   names.shared_gate = "mlp.shared_experts.gate_proj";
   names.shared_up = "mlp.shared_experts.up_proj";
   names.shared_down = "mlp.shared_experts.down_proj";

@@ -39,6 +39,12 @@ void parse_expert_groups(ConfigReader& reader, Experts& experts, std::optional<s
         experts.per_token, experts.kept_groups, size);
 }
 
+void name_experts(TensorNames& names) {
+  names.expert_gate = "mlp.experts.{}.gate_proj";
+  names.expert_up = "mlp.experts.{}.up_proj";
+  names.expert_down = "mlp.experts.{}.down_proj";
+}
+
 std::vector<std::string_view> router_training_keys() {
   return {"output_router_logits", "router_aux_loss_coef"};
 }

@@ -2,6 +2,7 @@
 
 #include "models/decoder/decoder_config.h"
 #include "models/families/config_reader.h"
+#include "models/families/tensor_names.h"
 
 #include <cstdint>
 #include <optional>
@@ -25,6 +26,9 @@ std::vector<bool> parse_sparse_layers(ConfigReader& reader, std::int64_t layers)
 ///     experts are kept than each token uses
 void parse_expert_groups(ConfigReader& reader, Experts& experts, std::optional<std::int64_t> default_groups,
                          std::optional<std::int64_t> default_kept);
+
+/// The names of experts that are stored one by one, as in most families.
+void name_experts(TensorNames& names);
 
 /// Keys for the training of a router. Families with experts have them.
 std::vector<std::string_view> router_training_keys();

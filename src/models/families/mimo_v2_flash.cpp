@@ -168,9 +168,7 @@ TensorNames names() {
   names.sink_logit = "self_attn.attention_sink_bias";
   names.router = "mlp.gate";
   names.router_correction = "mlp.gate.e_score_correction_bias";
-  names.expert_gate = "mlp.experts.{}.gate_proj";
-  names.expert_up = "mlp.experts.{}.up_proj";
-  names.expert_down = "mlp.experts.{}.down_proj";
+  name_experts(names);
   return names;
 }
 

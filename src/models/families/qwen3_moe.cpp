@@ -20,9 +20,7 @@ DecoderConfig parse_qwen3_moe(ConfigReader& reader) {
 TensorNames qwen3_moe_names() {
   TensorNames names;
   names.router = "mlp.gate";
-  names.expert_gate = "mlp.experts.{}.gate_proj";
-  names.expert_up = "mlp.experts.{}.up_proj";
-  names.expert_down = "mlp.experts.{}.down_proj";
+  name_experts(names);
   return names;
 }
 

@@ -37,9 +37,7 @@ TensorNames names() {
   names.delta_projections = "linear_attn.in_proj_qkvz";
   names.delta_rates = "linear_attn.in_proj_ba";
   names.router = "mlp.gate";
-  names.expert_gate = "mlp.experts.{}.gate_proj";
-  names.expert_up = "mlp.experts.{}.up_proj";
-  names.expert_down = "mlp.experts.{}.down_proj";
+  name_experts(names);
   names.shared_gate = "mlp.shared_expert.gate_proj";
   names.shared_up = "mlp.shared_expert.up_proj";
   names.shared_down = "mlp.shared_expert.down_proj";
