@@ -7,6 +7,7 @@
 #include "runfile/folder_lock.h"
 #include "runfile/run_folder.h"
 #include "runfile/work_shares.h"
+#include "training/training_folder.h"
 #include "training/training_state.h"
 
 #include <ATen/ATen.h>
@@ -44,7 +45,7 @@ void check_request(const std::filesystem::path& out, const Json& request, const 
 }
 
 std::filesystem::path state_file(const Job& job) {
-  return job.folder / "training" / "state.safetensors";
+  return training::state_file_in(job.folder / "training");
 }
 
 /// The result of a job that has been done, with its files proven. One of fewer epochs than are asked for now is
@@ -59,13 +60,12 @@ std::optional<StoredResult> finished_result(const Job& job, const std::string& i
         "training back, or delete {} to train this seed again",
         printable(file.string()), printable(job.folder.string()));
   const std::filesystem::path state = state_file(job);
-  if (subject.may_go_on()) {
-    if (std::filesystem::exists(state)) training::load_training_state(state);  // more epochs would continue from it
-    if (subject.is_finished(job, stored.result)) return stored;
-  } else {
+  if (!subject.may_go_on()) {
     std::filesystem::remove(state);  // the program was stopped before it did
     return stored;
   }
+  if (std::filesystem::exists(state)) training::load_training_state(state);  // more epochs would continue from it
+  if (subject.is_finished(job, stored.result)) return stored;
   std::filesystem::remove(file);
   return std::nullopt;
 }

@@ -145,13 +145,20 @@ std::span<const std::int64_t> AnswerTask::own_part(std::span<const std::int64_t>
   return rows.subspan(static_cast<std::size_t>(part.first), static_cast<std::size_t>(part.last - part.first));
 }
 
+void AnswerTask::each_pass(std::span<const std::int64_t> rows, const std::function<void(const at::Tensor&)>& use) {
+  while (!rows.empty()) {
+    const auto count = static_cast<std::size_t>(rows_at_once(rows));
+    use(sum_of_losses(rows.first(count)));
+    rows = rows.subspan(count);
+  }
+}
+
 std::int64_t AnswerTask::positions_of(std::span<const std::int64_t> rows) const {
   std::int64_t positions = 0;
   for (const std::int64_t row : rows) positions += std::ssize(training_[static_cast<std::size_t>(row)].ids) - 1;
   return positions;
 }
 
-/// The first layer is enough: its precision is asked for.
 training::FilterPasses AnswerTask::passes_over(std::span<const std::int64_t> rows) {
   return {.batch = [this, rows](const hooks::Hooks& hooks) {
     if (masters_) masters_->refresh();  // what the filter has written
@@ -168,14 +175,12 @@ double AnswerTask::accumulate_gradients(std::int64_t step) {
   filter_.prepare(step, passes_over(rows));
   if (masters_) masters_->refresh();
   double loss = 0;
-  for (std::span<const std::int64_t> rest = own; !rest.empty();) {
-    const auto count = static_cast<std::size_t>(rows_at_once(rest));
-    const at::Tensor share = sum_of_losses(rest.first(count)) / static_cast<double>(tokens);
+  each_pass(own, [&](const at::Tensor& sum) {
+    const at::Tensor share = sum / static_cast<double>(tokens);
     share.backward();
     if (masters_) masters_->collect_gradients();
     loss += share.item<double>();
-    rest = rest.subspan(count);
-  }
+  });
   filter_.learn_from(positions_of(own), replicas());
   // While a filter warms up, its parameters have no effect and get no gradient.
   training::give_missing_gradients(models::decoder_parameters(config_, trained(), models::WeightRole::precision));
@@ -213,11 +218,7 @@ void AnswerTask::measure_start() {
   if (masters_) masters_->refresh();
   filter_.start_in_force(passes_over(rows));
   if (masters_) masters_->refresh();
-  for (std::span<const std::int64_t> rest = own; !rest.empty();) {  // for the running means
-    const auto count = static_cast<std::size_t>(rows_at_once(rest));
-    sum_of_losses(rest.first(count));
-    rest = rest.subspan(count);
-  }
+  each_pass(own, [](const at::Tensor&) {});  // for the running means
   filter_.learn_from(positions_of(own), replicas());
   found.filtered = held_out_loss({});
   filter_.restore(before);

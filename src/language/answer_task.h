@@ -84,12 +84,15 @@ class AnswerTask : public training::Task {
   hooks::Tokens inputs_of(const AnswerRow& row) const;
   at::Tensor validation_losses(const AnswerRow& row, const hooks::Hooks& hooks);
   double held_out_loss(const hooks::Hooks& hooks);
-  /// What a filter's training asks for: a pass over rows as in evaluation.
+  /// What a filter's training asks for: a pass over training rows, through the first layer, whose precision it needs.
   training::FilterPasses passes_over(std::span<const std::int64_t> rows);
   /// Of the rows of a step, those of this process.
   std::span<const std::int64_t> own_part(std::span<const std::int64_t> rows);
   std::int64_t positions_of(std::span<const std::int64_t> rows) const;
   at::Tensor sum_of_losses(std::span<const std::int64_t> rows);
+  /// Training rows go through the model, as many together as AnswerTaskOptions::tokens_at_once allows.
+  /// @param use  gets the sum of the losses of each pass
+  void each_pass(std::span<const std::int64_t> rows, const std::function<void(const at::Tensor&)>& use);
   /// What the optimiser changes.
   models::DecoderWeights& trained() { return masters_ ? masters_->masters() : weights_; }
   std::int64_t rows_at_once(std::span<const std::int64_t> rows) const;

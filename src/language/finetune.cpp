@@ -68,7 +68,7 @@ std::uint64_t bytes_needed(const FinetuneRequest& request, const models::Checkpo
 }
 
 void check_model(const FinetuneRequest& request, const models::CheckpointSource& source,
-                 const std::optional<models::LoraOptions>& lora, std::int64_t processes) {
+                 const std::optional<models::LoraOptions>& lora, std::int64_t processes, bool quiet) {
   const std::string where = source.where();
   const models::DecoderConfig& config = source.config;
   CHECK(source.scaled.empty() || lora,
@@ -86,7 +86,7 @@ void check_model(const FinetuneRequest& request, const models::CheckpointSource&
   CHECK(!available || needed <= *available,
         "{}: weights, gradients and moments take {}, and {} of memory are available; give a smaller model{}", where,
         format_bytes(needed), format_bytes(*available), lora ? "" : ", or train an adapter (--lora-rank)");
-  if (request.quiet) return;
+  if (quiet) return;
   const auto million = [](std::int64_t count) { return static_cast<double>(count) * 1e-6; };
   const std::string trained =
       lora ? fmt::format(", of which none is trained, and {:.3f} million of an adapter",
@@ -176,6 +176,7 @@ class Finetuning : public experiment::Subject {
              const training::Replicas& replicas)
       : request_(request),
         leads_(replicas.leads()),
+        quiet_(request.quiet || !leads_),
         together_(processes_together(request, replicas)),
         source_(std::move(source)),
         lora_(std::move(lora)),
@@ -285,6 +286,7 @@ class Finetuning : public experiment::Subject {
 
   const FinetuneRequest& request_;
   bool leads_;             // this process tells warnings
+  bool quiet_;             // and one tells notes, if they are wanted
   std::int64_t together_;  // processes that work on a training
   models::CheckpointSource source_;
   std::optional<models::LoraOptions> lora_;
@@ -311,7 +313,7 @@ void Finetuning::check_memory() const {
   for (const std::string& name : request_.arms)
     if (finetune_arm(name).filter != bft::Arm::plain) config.filter = filter_options(config, 0);
   if (const auto available = available_memory()) check_fits(config, memory, *available);
-  if (!request_.quiet)
+  if (!quiet_)
     tell_note("activations of up to {} tokens take about {}{}", memory.shape.tokens,
               format_bytes(activation_bytes(config, memory.shape)),
               settings.recompute ? "; layers are computed again" : "");
@@ -337,7 +339,7 @@ std::vector<AnswerRow> Finetuning::rows_of(const std::vector<data::Question>& qu
   if (!too_long.empty() && leads_)
     tell_warning("{}: {} longer than {} tokens and left out, the first of them '{}'", name,
                  counted_are(too_long.size(), "row"), most, printable(too_long.front(), 60));
-  if (joined > 0 && !request_.quiet)
+  if (joined > 0 && !quiet_)
     tell_note("{}: in {} the tokenizer joins prompt and answer; each was encoded by itself", name,
               counted(joined, "row"));
   CHECK(!rows.empty(), "{}: every row is longer than {} tokens; raise --max-length", name, most);
@@ -372,7 +374,7 @@ Finetuning::Trained Finetuning::train(const experiment::Work& work) const {
   if (leads) folder.emplace(job.folder / "training", work.request);
   const bool begun = folder && std::filesystem::exists(folder->state_file());
   if (work.replicas.text_of_first(begun ? "begun" : "").empty()) task.measure_start();
-  if (task.start() && !request_.quiet)
+  if (task.start() && !quiet_)
     tell_note("{}: the held-out loss before training is {:.4f}, and {:.4f} with the filter in force", label,
               task.start()->plain, task.start()->filtered);
   training::TrainerOptions options;
@@ -534,15 +536,14 @@ void Finetuning::combine() {
 
 std::vector<experiment::Outcome> finetune(const FinetuneRequest& request, training::Replicas& replicas) {
   check_request(request);
-  FinetuneRequest own = request;
-  own.quiet = own.quiet || !replicas.leads();  // one process says everything
+  const bool quiet = request.quiet || !replicas.leads();  // one process says everything
   models::CheckpointSource source = models::open_checkpoint(request.model);
   std::optional<models::LoraOptions> lora = trained_lora(request.settings.lora, source);
-  check_model(own, source, lora, processes_together(request, replicas));
+  check_model(request, source, lora, processes_together(request, replicas), quiet);
   if (replicas.leads()) {
     for (const std::string& note : source.notes) tell_warning("{}", note);
   }
-  Finetuning subject(own, std::move(source), std::move(lora), replicas);
+  Finetuning subject(request, std::move(source), std::move(lora), replicas);
   experiment::Axes axes{.arms = request.arms, .variants = {}, .seed = request.seed, .seeds = request.seeds};
   for (const double level : request.noise) axes.variants.push_back(runfile::noise_variant(level));
   experiment::Experiment trainings({.title = "train finetune",
@@ -552,7 +553,7 @@ std::vector<experiment::Outcome> finetune(const FinetuneRequest& request, traini
                                     .threads = request.threads,
                                     .seeds_at_once = 1,  // each holds a whole model, four times
                                     .spread = request.spread,
-                                    .quiet = own.quiet},
+                                    .quiet = quiet},
                                    subject, replicas);
   return trainings.run(subject.request(trainings.sharing().threads_of_seed));
 }

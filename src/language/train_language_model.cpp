@@ -170,7 +170,8 @@ training::TrainerOptions trainer_options(const Recipe& recipe, const LanguageMod
 /// to this state. Otherwise the vocabulary is trained from the texts; the same texts give the same bytes.
 std::string vocabulary(const std::filesystem::path& out, const std::vector<std::string>& texts, const Recipe& recipe) {
   const std::filesystem::path kept = out / "training" / "tokenizer.model";
-  if (std::filesystem::exists(kept) && std::filesystem::exists(out / "training" / "state.safetensors")) {
+  const std::filesystem::path state = training::state_file_in(out / "training");
+  if (std::filesystem::exists(kept) && std::filesystem::exists(state)) {
     const std::string model = read_text_file(kept);
     const std::filesystem::path published = out / "tokenizer.model";
     const std::string other = std::filesystem::exists(published) ? read_text_file(published) : std::string();
@@ -183,7 +184,7 @@ std::string vocabulary(const std::filesystem::path& out, const std::vector<std::
     CHECK(other != right, "{}: is not the vocabulary that this training began with; copy {} there", kept_name,
           published_name);
     throw_invalid("{} and {}: neither is the vocabulary of these texts; delete {} to train from the start", kept_name,
-                  published_name, printable((out / "training" / "state.safetensors").string()));
+                  published_name, printable(state.string()));
   }
   return train_tokenizer(texts, recipe.tokenizer);
 }

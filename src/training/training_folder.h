@@ -9,6 +9,11 @@
 
 namespace gainlens::training {
 
+/// Of a folder of a training.
+inline std::filesystem::path state_file_in(const std::filesystem::path& folder) {
+  return folder / "state.safetensors";
+}
+
 /// The folder of one training. It is locked while this object exists. `request.json` holds everything that determines
 /// the weights. `state.safetensors` holds the state from which a training continues.
 class TrainingFolder {
@@ -20,7 +25,7 @@ class TrainingFolder {
   TrainingFolder(std::filesystem::path folder, Json request, const RequestRules& rules = {});
 
   const std::filesystem::path& path() const { return folder_; }
-  std::filesystem::path state_file() const { return folder_ / "state.safetensors"; }
+  std::filesystem::path state_file() const { return state_file_in(folder_); }
   /// request_identity() of its request. The state holds it, so that the state of another training is noticed.
   const std::string& identity() const { return identity_; }
 
