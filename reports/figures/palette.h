@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -19,6 +20,10 @@ inline constexpr std::string_view frame = "#333333";  ///< axes
 inline constexpr std::string_view faint = "#DDDDDD";  ///< grid lines
 inline constexpr std::string_view ground = "#FFFFFF";
 }  // namespace colour
+
+/// Of effects, from below 0 to above; 0 is the one in the middle.
+inline constexpr std::array<std::string_view, 5> effect_colours = {colour::blue, "#9CC9E3", "#F7F7F7", "#F2B48C",
+                                                                   colour::vermillion};
 
 /// How one of several runs is drawn in every figure: colour, marker and dash all differ, so that grey print tells them
 /// apart too.

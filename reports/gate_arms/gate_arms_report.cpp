@@ -2,7 +2,7 @@
 
 #include "core/counted.h"
 #include "core/quantity.h"
-#include "reports/interventions/effect_explorer.h"
+#include "reports/effect_explorer.h"
 #include "reports/page/typography.h"
 #include "reports/section.h"
 #include "reports/terminal/gate_arms_terminal.h"

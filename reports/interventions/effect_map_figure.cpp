@@ -1,10 +1,10 @@
 #include "reports/figures/figure_parts.h"
+#include "reports/figures/palette.h"
 #include "reports/figures/plot_script.h"
 #include "reports/interventions/interventions_report.h"
 #include "reports/page/typography.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace gainlens::reports {
@@ -12,8 +12,6 @@ namespace {
 
 using analyses::EffectMap;
 using analyses::Maybe;
-
-constexpr std::array<std::string_view, 5> diverging = {"#0072B2", "#9CC9E3", "#F7F7F7", "#F2B48C", "#D55E00"};
 
 /// At most `most` evenly spaced labels.
 std::string ticks(const std::vector<std::int64_t>& labels, std::size_t most) {
@@ -66,10 +64,6 @@ void draw(PlotScript& script, const EffectMap& map, std::size_t index, double la
 
 }  // namespace
 
-std::span<const std::string_view> effect_colours() {
-  return diverging;
-}
-
 double largest_effect(std::span<const EffectMap> maps, bool heads) {
   double largest = 0;
   for (const EffectMap& map : maps) {
@@ -103,7 +97,7 @@ Maybe<Figure> effect_map_figure(const std::string& name, std::span<const EffectM
   grid.height = grid.top + grid.bottom + panel * static_cast<double>(rows) + grid.down * static_cast<double>(rows - 1);
   PlotScript script;
   start_panels(script, grid);
-  script.line("{}", palette_command(diverging))
+  script.line("{}", palette_command(effect_colours))
       .line("unset grid")
       .line("set border 0")
       .line("set tics out scale 0.2")

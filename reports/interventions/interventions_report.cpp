@@ -1,7 +1,7 @@
 #include "reports/interventions/interventions_report.h"
 
 #include "core/counted.h"
-#include "reports/interventions/effect_explorer.h"
+#include "reports/effect_explorer.h"
 #include "reports/page/html.h"
 #include "reports/page/typography.h"
 #include "reports/section.h"

@@ -30,9 +30,6 @@ struct MeasuredPatches {
   std::string label() const { return "patching"; }
 };
 
-/// Colours of effects from below 0 to above, "#rrggbb"; 0 is the one in the middle.
-std::span<const std::string_view> effect_colours();
-
 /// The largest magnitude of the maps by heads, or of those by positions: they share their colours. A patch of one head
 /// does less than one of the whole stream and would be pale in the colours of both.
 double largest_effect(std::span<const analyses::EffectMap> maps, bool heads);

@@ -24,9 +24,8 @@ struct EmbeddedData {
 /// length of the JSON as 4 bytes (little-endian), the JSON, then the numbers as float32, all first bytes of theirs
 /// before all second ones, which are alike. No browser takes them for a script or for markup, and text that is no UTF-8
 /// gets replacement characters.
-/// @param part  "explore": the heads of runs (reports/sweep/explore_section.cpp, page/script/explore.js); "effects":
-/// the
-///     maps of interventions (reports/interventions/effect_explorer.h); "tokens": the attention of single queries
+/// @param part  "explore": the heads of runs (reports/sweep/explore_section.cpp, page/script/explore.js);
+///     "effects": maps of effects (reports/effect_explorer.h); "tokens": the attention of single queries
 ///     (page/token_strip.h)
 std::string embedded_part(std::string_view part, const EmbeddedData& data);
 

@@ -1,4 +1,4 @@
-#include "reports/interventions/effect_explorer.h"
+#include "reports/effect_explorer.h"
 #include "reports/recommend/paper_numbers.h"
 #include "reports/recommend/sections.h"
 #include "reports/words/numbers.h"

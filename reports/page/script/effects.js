@@ -1,4 +1,4 @@
-// What interventions or patches changed, one map at a time: see reports/interventions/effect_explorer.h.
+// What interventions or patches changed, one map at a time: see reports/effect_explorer.h.
 
 const effects = (place, {maps, colours}, numbers) => {
   const body = make('div', {});

@@ -1,7 +1,7 @@
-#include "reports/interventions/effect_explorer.h"
+#include "reports/effect_explorer.h"
 
 #include "core/check.h"
-#include "reports/interventions/interventions_report.h"
+#include "reports/figures/palette.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 namespace gainlens::reports {
 
 EffectExplorer::EffectExplorer() {
-  data_.words["colours"] = effect_colours();
+  data_.words["colours"] = effect_colours;
   data_.words["maps"] = OrderedJson::array();
 }
 
