@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <regex>
 #include <set>
 
 namespace gainlens::analyses {
@@ -44,6 +45,10 @@ double step_of(const std::string& label) {
         printable(label));
   const auto before = label.find_last_not_of("0123456789", last);
   const std::size_t first = before == std::string::npos ? 0 : before + 1;
+  static const std::regex part_of_number(R"([0-9](\.|[eE][+-]?)$)");
+  CHECK(!std::regex_search(label.substr(0, first), part_of_number),
+        "--axis: '{}' has a number with a point or an exponent; write the step in digits (--names 0,1000,2000)",
+        printable(label));
   constexpr std::int64_t most = std::int64_t{1} << 53;
   std::int64_t step = 0;
   const auto [end, error] = std::from_chars(label.data() + first, label.data() + last + 1, step);

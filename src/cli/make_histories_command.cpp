@@ -9,7 +9,6 @@
 #include "core/console.h"
 #include "core/counted.h"
 #include "core/json.h"
-#include "core/plain_text.h"
 #include "core/ranking_metrics.h"
 #include "data/changed_histories.h"
 #include "data/latent_walk.h"
@@ -52,18 +51,6 @@ void check_files(const HistoriesArguments& arguments) {
   check_is_new_file("--items-file", arguments.items);
   CHECK(std::filesystem::weakly_canonical(arguments.items) != std::filesystem::weakly_canonical(arguments.out),
         "--items-file: {} is the file of --out; choose another name", printable(arguments.items));
-}
-
-/// The numbers of --noise.
-std::vector<double> parse_noise(const std::vector<std::string>& texts) {
-  std::vector<double> numbers;
-  numbers.reserve(texts.size());
-  for (const std::string& text : texts) {
-    const auto number = finite_number(text);
-    CHECK(number, "--noise: '{}' is no finite number", printable(text, 60));
-    numbers.push_back(*number);
-  }
-  return numbers;
 }
 
 /// Refuses an option that was given and would change nothing.
@@ -217,7 +204,7 @@ void add_make_histories(CLI::App& app, const GlobalOptions& global, Action& acti
   command->add_option("--out", arguments->out, "File to write")->required();
   command->callback([arguments, command, &global, &action] {
     action = [arguments, command, &global] {
-      arguments->noise = parse_noise(arguments->noise_texts);
+      arguments->noise = numbers_of(arguments->noise_texts, "--noise");
       check_source(*command, *arguments);
       check_files(*arguments);
       arguments->synthetic ? make_walk(*arguments, global) : change_histories(*arguments, global);

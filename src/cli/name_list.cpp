@@ -1,6 +1,7 @@
 #include "cli/name_list.h"
 
 #include "core/check.h"
+#include "core/plain_text.h"
 
 #include <fmt/ranges.h>
 
@@ -28,6 +29,17 @@ CLI::Option* add_name_list(CLI::App& command, const std::string& option, std::ve
   added->allow_extra_args(false);  // the words after it are other arguments
   if (!names.empty()) added->default_str(fmt::format("{}", fmt::join(names, ",")));
   return added;
+}
+
+std::vector<double> numbers_of(const std::vector<std::string>& texts, const std::string& option) {
+  std::vector<double> numbers;
+  numbers.reserve(texts.size());
+  for (const std::string& text : texts) {
+    const auto number = finite_number(text);
+    CHECK(number, "{}: '{}' is no finite number", option, printable(text, 60));
+    numbers.push_back(*number);
+  }
+  return numbers;
 }
 
 }  // namespace gainlens::cli

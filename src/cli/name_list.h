@@ -14,4 +14,8 @@ namespace gainlens::cli {
 CLI::Option* add_name_list(CLI::App& command, const std::string& option, std::vector<std::string>& names,
                            const std::string& help);
 
+/// The numbers of such an option.
+/// @throws InvalidArgument  one is no finite number
+std::vector<double> numbers_of(const std::vector<std::string>& texts, const std::string& option);
+
 }  // namespace gainlens::cli

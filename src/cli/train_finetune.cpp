@@ -33,7 +33,7 @@ struct TrainFinetuneArguments {
   std::string model;
   std::string task, data, test;
   std::vector<std::string> arms = {"sft"};
-  std::vector<double> noise = {0};
+  std::vector<std::string> noise = {"0"};
   std::int64_t seeds = 1;
   std::optional<std::int64_t> passages;
   std::uint64_t data_seed = 0;
@@ -41,7 +41,6 @@ struct TrainFinetuneArguments {
   language::FinetuneSettings settings;
   std::optional<double> precision_learning_rate;
   std::string dtype = "float32";
-  std::optional<std::string> lora_merge;  // empty: the option alone
   std::string spread = "batches";
   std::string out;
 };
@@ -136,18 +135,14 @@ void print(const std::vector<experiment::Outcome>& outcomes, const std::string& 
   print_result("scores of every question: {}/run.h5, which gainlens compare and report read\n", printable(out));
 }
 
-/// What --lora-merge asks for, with or without a value.
-bool merges(const std::optional<std::string>& given) {
-  CHECK(!given || given->empty() || *given == "true" || *given == "false",
-        "--lora-merge: '{}'; must be true or false, or nothing, which is true", printable(*given, 60));
-  return given && *given != "false";
-}
-
 /// Refuses options that change nothing in the task, or in any of the arms.
 void check_idle_options(const TrainFinetuneArguments& arguments) {
   CHECK(!arguments.passages || arguments.task == "nq", "--passages: is an option of --task nq; leave it out");
-  const bool has_filter = std::ranges::any_of(
-      arguments.arms, [](const std::string& arm) { return language::finetune_arm(arm).filter != bft::Arm::plain; });
+  // A gate learns as other matrices do.
+  const bool has_filter = std::ranges::any_of(arguments.arms, [](const std::string& name) {
+    const bft::Arm arm = language::finetune_arm(name).filter;
+    return arm != bft::Arm::plain && arm != bft::Arm::gate;
+  });
   CHECK(!arguments.precision_learning_rate || has_filter,
         "--precision-learning-rate: is an option of the filter; give --arm bft too");
 }
@@ -164,11 +159,8 @@ void add_lora_options(CLI::App& command, TrainFinetuneArguments& arguments) {
   add_name_list(command, "--lora-targets", lora.targets,
                 "Projections with an adapter: q, k, v, o, gate, up, down; several with commas. Without it all that the "
                 "model has");
-  command
-      .add_option("--lora-merge", arguments.lora_merge,
-                  "Write the whole checkpoint in place of the adapter, as arms with a filter always do")
-      ->expected(0, 1)
-      ->type_name("[true|false]");
+  command.add_flag("--lora-merge", lora.merge,
+                   "Write the whole checkpoint in place of the adapter, as arms with a filter always do");
 }
 
 void run(const TrainFinetuneArguments& arguments, const GlobalOptions& global) {
@@ -177,14 +169,13 @@ void run(const TrainFinetuneArguments& arguments, const GlobalOptions& global) {
   if (arguments.task == "squad" || arguments.task == "nq") request.task = arguments.task;
   if (arguments.task == "nq") request.passages = passages_of(arguments);
   request.arms = arguments.arms;
-  request.noise = arguments.noise;
+  request.noise = numbers_of(arguments.noise, "--noise");
   request.data_seed = arguments.data_seed;
   request.seed = global.seed;
   request.seeds = arguments.seeds;
   request.settings = arguments.settings;
   request.settings.dtype = models::parse_compute_dtype(arguments.dtype, "--dtype");
   if (arguments.precision_learning_rate) request.settings.precision_learning_rate = *arguments.precision_learning_rate;
-  request.settings.lora.merge = merges(arguments.lora_merge);
   request.out = arguments.out;
   request.threads = global.threads > 0 ? global.threads : at::get_num_threads();
   request.spread = parse_spread(arguments.spread);
@@ -240,11 +231,10 @@ void add_train_finetune(CLI::App& train, const GlobalOptions& global, Action& ac
       ->capture_default_str();
   command->add_option("--passages", arguments->passages, "nq: passages of a prompt, one of them the gold one")
       ->default_str(std::to_string(default_passages));
-  command
-      ->add_option("--noise", arguments->noise,
-                   "Percent of the words of training answers that are replaced by words of other answers; several "
-                   "levels are trained one after the other")
-      ->capture_default_str();
+  add_name_list(*command, "--noise", arguments->noise,
+                "Percent of the words of training answers that are replaced by words of other answers; several "
+                "levels, with blanks or commas, are trained one after the other")
+      ->allow_extra_args();
   add_name_list(*command, "--arm", arguments->arms, "What to train, see below; several with commas");
   command->add_option("--seeds", arguments->seeds, "Number of seeds: --seed, --seed + 1, ...")->capture_default_str();
   language::FinetuneSettings& settings = arguments->settings;

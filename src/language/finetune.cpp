@@ -41,9 +41,9 @@
 namespace gainlens::language {
 namespace {
 
-constexpr const char* checkpoint_names[] = {"config.json", "model.safetensors"};
-constexpr const char* adapter_names[] = {formats::adapter_config_name, formats::adapter_weights_name};
 constexpr const char* predictions_name = "predictions.jsonl";
+constexpr const char* checkpoint_names[] = {"config.json", "model.safetensors", predictions_name};
+constexpr const char* adapter_names[] = {formats::adapter_config_name, formats::adapter_weights_name, predictions_name};
 constexpr std::int64_t prompts_at_once = 16;
 
 /// Whether a job writes a whole checkpoint. PEFT knows no filter, so an arm with one always does.
@@ -207,7 +207,7 @@ class Finetuning : public experiment::Subject {
   experiment::StoredResult prove(const experiment::Job& job) const override {
     experiment::StoredResult stored =
         experiment::load_result(job.folder / experiment::result_name, job.label(), job.seed);
-    runfile::prove_kept(stored.kept, kept_files(job),
+    runfile::prove_kept(stored.kept, all_files(job),
                         {"this training", experiment::result_name,
                          fmt::format("delete {} and repeat the command, which trains this seed again",
                                      printable(job.folder.string()))});
@@ -223,9 +223,14 @@ class Finetuning : public experiment::Subject {
   }
 
  private:
-  runfile::KeptFiles kept_files(const experiment::Job& job) const {
+  /// The files that a job leaves: those of the weights, and the answers behind them.
+  runfile::KeptFiles all_files(const experiment::Job& job) const {
     if (writes_whole(finetune_arm(job.arm), request_.settings.lora)) return {job.folder, checkpoint_names};
     return {job.folder, adapter_names};
+  }
+  runfile::KeptFiles weight_files(const experiment::Job& job) const {
+    const runfile::KeptFiles all = all_files(job);
+    return {all.folder, all.names.first(all.names.size() - 1)};
   }
   /// Stores the weights, or their adapter. Returns the checksums of the files.
   Json keep(const experiment::Job& job, const OrderedJson& document, const models::DecoderWeights& weights) const {
@@ -234,7 +239,7 @@ class Finetuning : public experiment::Subject {
     } else {
       models::save_lora_adapter(job.folder, source_.config, *lora_, name_of_base(source_.path), weights);
     }
-    return runfile::checksums_of(kept_files(job));
+    return runfile::checksums_of(weight_files(job));
   }
   std::optional<tokenizers::TokenId> bos() const {
     std::optional<tokenizers::TokenId> of_config;
@@ -398,7 +403,7 @@ Finetuning::Trained Finetuning::train(const experiment::Work& work) const {
   work.progress.skip(static_cast<double>(settings.epochs - epochs), label + " done");
   if (!leads) return trained;
   const training::TrainingOutcome& outcome = trained.outcome;
-  runfile::prove_kept(task.kept(), kept_files(job),
+  runfile::prove_kept(task.kept(), weight_files(job),
                       {fmt::format("the best step, {},", outcome.best_step), "the training state",
                        fmt::format("delete {} to train again", printable(folder->state_file().string()))});
   write_file_atomically(folder->path() / "history.csv", training::history_csv(outcome.history));
@@ -428,7 +433,7 @@ experiment::StoredResult Finetuning::run(const experiment::Work& work) {
     stored.result.test[runfile::start_loss_with_filter] = trained.start->filtered;
   }
   if (!trained.gammas.empty()) stored.result.curve[runfile::gamma_curve] = std::move(trained.gammas);
-  stored.kept = runfile::checksums_of(kept_files(work.job));
+  stored.kept = runfile::checksums_of(all_files(work.job));
   for (const training::Evaluation& point : trained.outcome.history) {
     stored.result.curve[runfile::training_loss].push_back(point.training_loss);
     stored.result.curve["validation_loss"].push_back(point.validation_loss);
@@ -443,7 +448,7 @@ experiment::StoredResult Finetuning::run(const experiment::Work& work) {
 std::vector<std::vector<tokenizers::TokenId>> Finetuning::answers(const experiment::Job& job,
                                                                   training::Replicas& replicas) const {
   replicas.text_of_first("");  // rank 0 has stored everything
-  CHECK(std::filesystem::exists(job.folder / kept_files(job).names[0]),
+  CHECK(std::filesystem::exists(job.folder / weight_files(job).names[0]),
         "{}: process {} does not see the checkpoint that process 0 has written there; processes that train together "
         "need a common file system",
         printable(job.folder.string()), replicas.rank());

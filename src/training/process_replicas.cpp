@@ -5,6 +5,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
+#include <c10/util/Logging.h>
 
 #include <charconv>
 #include <condition_variable>
@@ -93,13 +94,19 @@ std::string waiting_text(const runfile::ProcessGroup& group, const Environment& 
       port, parts.tm_hour, parts.tm_min, parts.tm_sec);
 }
 
+/// c10d has a line and a stack of its own for each attempt to connect; what it throws says the same once.
+void silence_c10d() {
+  [[maybe_unused]] static const int level = FLAGS_caffe2_log_level = 3;  // fatal errors alone
+}
+
 c10::intrusive_ptr<c10d::Store> open_store(const runfile::ProcessGroup& group, const Environment& environment,
                                            std::chrono::milliseconds patience) {
   c10d::TCPStoreOptions options;
   options.port = port_of(required(environment, "MASTER_PORT"));
   options.isServer = group.rank == 0 && environment("TORCHELASTIC_USE_AGENT_STORE").value_or("") != "True";
-  options.timeout = patience;
+  options.timeout = patience / 2;  // c10d tries twice
   auto store = c10::make_intrusive<c10d::TCPStore>(required(environment, "MASTER_ADDR"), options);
+  store->setTimeout(patience);
   // The agent of torchrun keeps its store when it starts the processes again.
   const std::string attempt = environment("TORCHELASTIC_RESTART_COUNT").value_or("0");
   return c10::make_intrusive<c10d::PrefixStore>("gainlens-" + attempt, std::move(store));
@@ -107,6 +114,7 @@ c10::intrusive_ptr<c10d::Store> open_store(const runfile::ProcessGroup& group, c
 
 c10::intrusive_ptr<c10d::ProcessGroupGloo> connect(const runfile::ProcessGroup& group, const Environment& environment,
                                                    const MeetingTimes& times) {
+  silence_c10d();
   const WaitingNotice notice(waiting_text(group, environment, times.patience), times.notice);
   auto options = c10d::ProcessGroupGloo::Options::create(times.patience);
   const auto interface = environment("GLOO_SOCKET_IFNAME");

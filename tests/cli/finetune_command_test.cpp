@@ -137,10 +137,10 @@ TEST_F(TrainFinetune, NothingIsWrittenAmongCheckpoints) {
                    "no-such-file");
 }
 
-TEST_F(TrainFinetune, AnAdapterIsMergedWithTheOptionAloneOrWithAValue) {
+TEST_F(TrainFinetune, AnAdapterIsMergedOnRequest) {
   std::vector<std::string> weights;
-  for (const Words& more : {Words{"--lora-merge"}, Words{"--lora-merge", "true"}, Words{"--lora-merge", "false"}}) {
-    Words words = more;  // in front of another option
+  for (const Words& more : {Words{"--lora-merge"}, Words{"--lora-merge=true"}, Words{}}) {
+    Words words = more;
     words.insert(words.end(), {"--lora-rank", "2", "--epochs", "1", "--quiet", "--dtype", "fp32"});
     ASSERT_EQ(run_gainlens(command(words)).exit_code, 0);
     weights.push_back(std::filesystem::exists(out() + "/sft/np0/seed-0/model.safetensors") ? "whole" : "adapter");
@@ -170,6 +170,8 @@ TEST_F(TrainFinetune, BadInputIsRefusedInOneLine) {
   refused(with({"--task", "squad", "--data", questions(2)}), "questions.jsonl");
   refused(command({"--arm", "dpo"}), "--arm: 'dpo'; must be one of sft");
   refused(command({"--noise", "-1"}), "--noise: -1");
+  refused(command({"--noise", "0,,40"}), "--noise: '0,,40' holds an empty name");
+  refused(command({"--noise", "0", "half"}), "--noise: 'half' is no finite number");
   refused(command({}, "100"), "--train-rows: 100 questions; only");
   refused(command({"--max-length", "4"}), "longer than 4 tokens");
   refused(command({"--epochs", "0"}), "--epochs: 0");
@@ -189,12 +191,17 @@ TEST_F(TrainFinetune, BadInputIsRefusedInOneLine) {
   refused(with({"--task", "nq", "--data", "no-such-file", "--passages", "5"}), "no-such-file");
   refused(unread({"--arm", "sft,focal", "--precision-learning-rate", "100"}),
           "--precision-learning-rate: is an option of the filter; give --arm bft too");
+  refused(unread({"--arm", "sft,gate", "--precision-learning-rate", "10"}),
+          "--precision-learning-rate: is an option of the filter; give --arm bft too");
   refused(unread({"--arm", "sft,bft", "--precision-learning-rate", "2000000"}), "--precision-learning-rate: 2000000");
   refused(unread({"--arm", "sft,bft", "--precision-learning-rate", "10"}), "no-such-file");
   refused(unread({"--lora-rank", "-1"}), "--lora-rank: -1");
   refused(unread({"--lora-rank", "2", "--lora-alpha", "0"}), "--lora-alpha: 0");
   refused(unread({"--lora-merge"}), "--lora-rank, which is 0");
-  refused(unread({"--lora-merge", "yes"}), "--lora-merge: 'yes'; must be true or false");
+  // It takes no value, so that the model may follow it.
+  refused({"train", "finetune", "--lora-merge", demo, "--lora-rank", "2", "--task", "squad", "--data", "no-such-file",
+           "--out", out()},
+          "no-such-file");
   refused(unread({"--dtype", "fp16"}), "--dtype: 'float16'; must be float32 or bfloat16");
   refused(unread({"--dtype", "bf17"}), "--dtype: 'bf17'; must be float64, float32, bfloat16 or float16");
   refused(unread({"--spread", "rows"}), "--spread: 'rows'");

@@ -8,6 +8,7 @@
 #include "runfile/experiment_run.h"
 #include "support/file_bytes.h"
 #include "support/recording_listener.h"
+#include "support/refusal.h"
 #include "support/shared_data.h"
 #include "training/thread_replicas.h"
 
@@ -113,6 +114,10 @@ TEST_F(Finetune, StoresScoresOfEveryQuestionAndACheckpointThatOpens) {
   asked.noise = {0};
   EXPECT_EQ(finetune(asked).size(), 1u);
   EXPECT_EQ(runfile::read_experiment_run(out("run")).arms.size(), 5u);
+  // Answers that were changed afterwards are no longer those that were scored.
+  gainlens::testing::write_file(job / "predictions.jsonl", lines + "{}\n");
+  EXPECT_THAT(gainlens::testing::refusal_of([&] { finetune(asked); }),
+              ::testing::AllOf(HasSubstr("predictions.jsonl: its sha256 is "), HasSubstr("delete ")));
 }
 
 TEST_F(Finetune, AKilledTrainingEndsWithTheSameBytes) {

@@ -178,9 +178,11 @@ TEST(ProcessReplicas, AProcessThatWaitsSaysForWhomAndUntilWhen) {
   const Environment environment = environment_of({{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", port}});
   for (const std::int64_t rank : {1, 0}) {
     const gainlens::testing::RecordingListener told;
+    ::testing::internal::CaptureStderr();
     EXPECT_THROW(
         connect_replicas({rank, 2, rank}, environment, {std::chrono::seconds(1), std::chrono::milliseconds(50)}),
         RunFailed);
+    EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");  // no lines of c10d
     ASSERT_EQ(told.notices().size(), 1u);
     EXPECT_THAT(told.notices()[0], ::testing::ContainsRegex(
                                        fmt::format("process {} of 2 waits for {} at 127.0.0.1:{}, until "
