@@ -29,10 +29,6 @@ struct Panel {
   std::int64_t layer, head;
 };
 
-const AttentionNumber& listed(std::string_view name) {
-  return *std::ranges::find(attention_numbers, name, &AttentionNumber::name);
-}
-
 const HeadNumber* number_of(const AttentionReading& reading, const Panel& panel) {
   for (const Head& head : reading.heads) {
     if (head.layer != panel.layer || head.head != panel.head) continue;
@@ -81,7 +77,7 @@ Layout layout_of(SweptArms arms, const std::vector<std::string_view>& numbers) {
   layout.columns = static_cast<std::size_t>(one_row ? layers * heads : heads);
   for (const std::string_view name : numbers) {
     for (std::int64_t layer = 0; layer < layers; ++layer) {
-      for (std::int64_t head = 0; head < heads; ++head) layout.panels.push_back({&listed(name), layer, head});
+      for (std::int64_t head = 0; head < heads; ++head) layout.panels.push_back({&attention_number(name), layer, head});
     }
     const bool known = std::ranges::any_of(layout.panels, [&](const Panel& panel) {
       return panel.number->name == name &&

@@ -90,10 +90,6 @@ PaperTable heads_table(SweptArms arms) {
 /// The numbers of which correlations are shown on the page; the CSV has all.
 constexpr const char* correlated[] = {"n_eff_share", "kalman_gain", "model_gain", "last_mass"};
 
-const AttentionNumber& listed(std::string_view name) {
-  return *std::ranges::find(attention_numbers, name, &AttentionNumber::name);
-}
-
 PaperTable correlations_table(SweptArms arms) {
   PaperTable table{
       "correlations",
@@ -109,7 +105,7 @@ PaperTable correlations_table(SweptArms arms) {
         const Maybe<HeadNumber>& number = head.number(name);
         if (!number) continue;
         const auto cell = [](const SeedEstimate& one) { return with_signed_interval(one.value, one.interval); };
-        table.rows.push_back({name_of(head), std::string(listed(name).label), cell(number->rho[0]),
+        table.rows.push_back({name_of(head), std::string(attention_number(name).label), cell(number->rho[0]),
                               cell(number->given_length[1]), cell(number->given_length[2])});
       }
     }
@@ -155,8 +151,9 @@ PaperTable groups_table(SweptArms arms) {
           const std::vector<SeedEstimate>& means = number->by[place];
           if (means.size() < 2) continue;
           const SeedEstimate& change = number->change[place];
-          table.rows.push_back({name_of(head), std::string(listed(name).label), named.name, shown(means.front().value),
-                                shown(means.back().value), with_signed_interval(change.value, change.interval)});
+          table.rows.push_back({name_of(head), std::string(attention_number(name).label), named.name,
+                                shown(means.front().value), shown(means.back().value),
+                                with_signed_interval(change.value, change.interval)});
         }
       }
     }

@@ -74,17 +74,17 @@ PaperTable equal_values_table(const EstimatorTruth& truth) {
   return table;
 }
 
-std::vector<Block> blocks(Judged judged) {
+std::vector<Block> accuracy_blocks(Judged judged) {
   const EstimatorTruth& truth = *judged.front().truth;
   return {CaptionedFigure{"estimators", "Estimated and true variance", caption_of(), estimators_figure(truth)},
           accuracy_table(truth), equal_values_table(truth)};
 }
 
-void add_json(const JudgedEstimators& judged, OrderedJson& summary) {
+void add_accuracy_json(const JudgedEstimators& judged, OrderedJson& summary) {
   summary["estimators"] = to_json(*judged.truth);
 }
 
-std::vector<CsvTable> tables(const JudgedEstimators& judged) {
+std::vector<CsvTable> accuracy_tables(const JudgedEstimators& judged) {
   CsvTable table{"estimators",
                  {"scenario", "n_eff", "true_variance", "true_variance_error", "shift", "estimator", "undefined",
                   "mean_variance", "bias", "bias_error", "spread", "coverage", "coverage_error"},
@@ -99,7 +99,7 @@ std::vector<CsvTable> tables(const JudgedEstimators& judged) {
   return {table};
 }
 
-std::vector<std::string> files() {
+std::vector<std::string> accuracy_files() {
   return {"estimators", "equal-values"};
 }
 
@@ -109,11 +109,11 @@ const Section<JudgedEstimators>& accuracy_section() {
   static const Section<JudgedEstimators> section = {.name = "accuracy",
                                                     .title = "Bias, coverage and spread",
                                                     .question = "Is the estimated variance right?",
-                                                    .files = files,
+                                                    .files = accuracy_files,
                                                     .keys = {"estimators"},
-                                                    .blocks = blocks,
-                                                    .add_json = add_json,
-                                                    .tables = tables};
+                                                    .blocks = accuracy_blocks,
+                                                    .add_json = add_accuracy_json,
+                                                    .tables = accuracy_tables};
   return section;
 }
 

@@ -33,7 +33,7 @@ PaperTable trust_table(const EstimatorTruth& truth) {
   return table;
 }
 
-std::vector<Block> blocks(Judged judged) {
+std::vector<Block> trust_blocks(Judged judged) {
   const EstimatorTruth& truth = *judged.front().truth;
   std::vector<Block> all = {trust_table(truth)};
   const std::size_t last = truth.options.n_eff.size() - 1;
@@ -50,7 +50,7 @@ std::vector<Block> blocks(Judged judged) {
   return all;
 }
 
-std::vector<std::string> files() {
+std::vector<std::string> trust_files() {
   return {"estimators-trust"};
 }
 
@@ -60,9 +60,9 @@ const Section<JudgedEstimators>& trust_section() {
   static const Section<JudgedEstimators> section = {.name = "trust",
                                                     .title = "Which to trust when",
                                                     .question = "Which estimator is right at which n_eff?",
-                                                    .files = files,
+                                                    .files = trust_files,
                                                     .keys = {},
-                                                    .blocks = blocks};
+                                                    .blocks = trust_blocks};
   return section;
 }
 

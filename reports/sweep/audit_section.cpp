@@ -120,11 +120,11 @@ Caption sink_lemma_caption(Runs runs) {
       "with it is not shown."};
 }
 
-std::vector<std::string> files() {
+std::vector<std::string> audit_files() {
   return {"sink-lemma", "prior-shares", "statements"};
 }
 
-std::vector<Block> blocks(Runs runs) {
+std::vector<Block> audit_blocks(Runs runs) {
   std::vector<Block> all;
   for (const SweepRun& run : runs) {
     const auto& lemma = run.of(analyses::audit).lemma;
@@ -143,11 +143,11 @@ std::vector<Block> blocks(Runs runs) {
   return all;
 }
 
-void add_json(const SweepRun& run, OrderedJson& summary) {
+void add_audit_json(const SweepRun& run, OrderedJson& summary) {
   summary["audit"] = to_json(run.of(analyses::audit));
 }
 
-std::vector<CsvTable> tables(const SweepRun& run) {
+std::vector<CsvTable> audit_tables(const SweepRun& run) {
   if (const auto& lemma = run.of(analyses::audit).lemma) return {lemma_csv(*lemma)};
   return {};
 }
@@ -159,11 +159,11 @@ const Section<SweepRun>& audit_section() {
       .name = "audit",
       .title = "Audit of the paper's theory",
       .question = "Does the sink lemma hold, and what do these numbers say about statements of the paper?",
-      .files = files,
+      .files = audit_files,
       .keys = {"audit"},
-      .blocks = blocks,
-      .add_json = add_json,
-      .tables = tables,
+      .blocks = audit_blocks,
+      .add_json = add_audit_json,
+      .tables = audit_tables,
       .paper = true};
   return section;
 }

@@ -113,12 +113,12 @@ Caveats caveats(const SweepRun& run) {
   return list;
 }
 
-std::vector<std::string> files() {
+std::vector<std::string> caveats_files() {
   return {};
 }
 
 /// What is common to every run first, then what only some have.
-std::vector<Block> blocks(Runs runs) {
+std::vector<Block> caveats_blocks(Runs runs) {
   const auto everywhere = [&](const std::string& caveat) {
     return std::all_of(runs.begin(), runs.end(), [&](const SweepRun& run) {
       const Caveats& list = run.of(caveats);
@@ -137,7 +137,7 @@ std::vector<Block> blocks(Runs runs) {
   return {Html{html + "</ul>\n"}};
 }
 
-void add_json(const SweepRun& run, OrderedJson& summary) {
+void add_caveats_json(const SweepRun& run, OrderedJson& summary) {
   summary["caveats"] = run.of(caveats);
 }
 
@@ -147,10 +147,10 @@ const Section<SweepRun>& caveats_section() {
   static const Section<SweepRun> section = {.name = "caveats",
                                             .title = "Caveats",
                                             .question = "What must these numbers not be read as?",
-                                            .files = files,
+                                            .files = caveats_files,
                                             .keys = {"caveats"},
-                                            .blocks = blocks,
-                                            .add_json = add_json};
+                                            .blocks = caveats_blocks,
+                                            .add_json = add_caveats_json};
   return section;
 }
 

@@ -14,11 +14,11 @@ Results results_of(const SweepRun& run) {
                               analyses::CheckedSweep{run.reader(), run.proof(), {}, run.options()});
 }
 
-std::vector<std::string> files() {
+std::vector<std::string> checks_files() {
   return {"checks"};
 }
 
-std::vector<Block> blocks(Runs runs) {
+std::vector<Block> checks_blocks(Runs runs) {
   PaperTable table = checks_table();
   add_runs(table, runs, [&](const SweepRun& run) {
     for (auto& row : checks_rows(run.of(results_of))) table.rows.push_back(std::move(row));
@@ -26,7 +26,7 @@ std::vector<Block> blocks(Runs runs) {
   return {std::move(table)};
 }
 
-void add_json(const SweepRun& run, OrderedJson& summary) {
+void add_checks_json(const SweepRun& run, OrderedJson& summary) {
   summary["checks"] = analyses::to_json(run.of(results_of)).at("checks");
 }
 
@@ -36,10 +36,10 @@ const Section<SweepRun>& checks_section() {
   static const Section<SweepRun> section = {.name = "checks",
                                             .title = "Checks",
                                             .question = "Is something wrong with the run, and what can one do?",
-                                            .files = files,
+                                            .files = checks_files,
                                             .keys = {"checks"},
-                                            .blocks = blocks,
-                                            .add_json = add_json};
+                                            .blocks = checks_blocks,
+                                            .add_json = add_checks_json};
   return section;
 }
 

@@ -244,7 +244,7 @@ Caption context_caption(Runs runs) {
           cannot + " Deep layers were chosen by position, not by outcome."};
 }
 
-std::vector<std::string> files() {
+std::vector<std::string> context_files() {
   return {"context", "context-by-attention"};
 }
 
@@ -259,7 +259,7 @@ Block explanations() {
       "same of values that are divided by their standard deviation.");
 }
 
-std::vector<Block> blocks(Runs runs) {
+std::vector<Block> context_blocks(Runs runs) {
   const CaptionedFigure figure{"context", "Evidence and gate against context length", context_caption(runs),
                                context_figure(runs)};
   const bool mixed = std::any_of(runs.begin(), runs.end(),
@@ -271,7 +271,7 @@ std::vector<Block> blocks(Runs runs) {
           context_table(runs), FoldEnd{}};
 }
 
-void add_json(const SweepRun& run, OrderedJson& summary) {
+void add_context_json(const SweepRun& run, OrderedJson& summary) {
   summary["context"] = to_json(run.of(analyses::context));
   const auto& kinds = run.of(analyses::context_by_attention);
   if (kinds.empty()) return;
@@ -284,7 +284,7 @@ void add_json(const SweepRun& run, OrderedJson& summary) {
   }
 }
 
-std::vector<CsvTable> tables(const SweepRun& run) {
+std::vector<CsvTable> context_tables(const SweepRun& run) {
   std::vector<CsvTable> all = {csv_of("context", run.of(analyses::context))};
   const auto& kinds = run.of(analyses::context_by_attention);
   if (kinds.empty()) return all;
@@ -314,11 +314,11 @@ const Section<SweepRun>& context_section() {
   static const Section<SweepRun> section = {.name = "context",
                                             .title = "Evidence and gate by context length",
                                             .question = "Does the gate follow the evidence as the context grows?",
-                                            .files = files,
+                                            .files = context_files,
                                             .keys = {"context", "context_by_attention"},
-                                            .blocks = blocks,
-                                            .add_json = add_json,
-                                            .tables = tables};
+                                            .blocks = context_blocks,
+                                            .add_json = add_context_json,
+                                            .tables = context_tables};
   return section;
 }
 

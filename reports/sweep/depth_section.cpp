@@ -38,11 +38,11 @@ std::string numbers(const SweepRun& run) {
                      last.gain[0][depth_start], last.gain[1][depth_start]);
 }
 
-std::vector<std::string> files() {
+std::vector<std::string> depth_files() {
   return {"depth", "depth-layers"};
 }
 
-std::vector<Block> blocks(Runs runs) {
+std::vector<Block> depth_blocks(Runs runs) {
   const bool asked = std::ranges::any_of(
       runs, [](const SweepRun& run) { return runfile::read_depth_run(run.reader().path().parent_path()).has_value(); });
   if (!asked) return {};
@@ -63,12 +63,12 @@ std::vector<Block> blocks(Runs runs) {
   return {CaptionedFigure{"depth", title, caption, depth_figure(longest)}};
 }
 
-void add_json(const SweepRun& run, OrderedJson& summary) {
+void add_depth_json(const SweepRun& run, OrderedJson& summary) {
   const auto& depth = run.of(depth_of);
   if (depth) summary["depth"] = analyses::to_json(*depth);
 }
 
-std::vector<CsvTable> tables(const SweepRun& run) {
+std::vector<CsvTable> depth_tables(const SweepRun& run) {
   const auto& depth = run.of(depth_of);
   if (!depth) return {};
   CsvTable table{"depth-layers", {"length", "layer", "observed", "bound", "jacobian"}, {}};
@@ -97,11 +97,11 @@ const Section<SweepRun>& depth_section() {
       .name = "depth",
       .title = "Precision through the depth",
       .question = "Which precision has the stream, if it is carried from layer to layer?",
-      .files = files,
+      .files = depth_files,
       .keys = {"depth"},
-      .blocks = blocks,
-      .add_json = add_json,
-      .tables = tables};
+      .blocks = depth_blocks,
+      .add_json = add_depth_json,
+      .tables = depth_tables};
   return section;
 }
 

@@ -160,7 +160,7 @@ std::string listed(const std::vector<std::int64_t>& lengths) {
   return text;
 }
 
-std::vector<std::string> files() {
+std::vector<std::string> differences_files() {
   return {"differences", "run-differences", "head-differences", "changed-heads"};
 }
 
@@ -194,13 +194,13 @@ void add_blocks(std::vector<Block>& all, const SweepRun& run, std::size_t number
   all.push_back(Html{fmt::format("<ul>\n{}</ul>\n", items)});
 }
 
-std::vector<Block> blocks(Runs runs) {
+std::vector<Block> differences_blocks(Runs runs) {
   std::vector<Block> all;
   for (std::size_t i = 1; i < runs.size(); ++i) add_blocks(all, runs[i], i);
   return all;
 }
 
-void add_common_json(Runs runs, OrderedJson& summary) {
+void add_common_differences_json(Runs runs, OrderedJson& summary) {
   summary["comparisons"] = OrderedJson::array();
   for (const SweepRun& run : later(runs)) {
     OrderedJson entry = {{"first", run.first()->label()}, {"second", run.label()}};
@@ -209,7 +209,7 @@ void add_common_json(Runs runs, OrderedJson& summary) {
   }
 }
 
-std::vector<CsvTable> common_tables(Runs runs) {
+std::vector<CsvTable> common_differences_tables(Runs runs) {
   return {differences_csv(runs), head_differences_csv(runs)};
 }
 
@@ -224,11 +224,11 @@ const Section<SweepRun>& differences_section() {
   static const Section<SweepRun> section = {.name = "differences",
                                             .title = "Differences between the runs",
                                             .question = "How do two runs differ, chunk by chunk?",
-                                            .files = files,
+                                            .files = differences_files,
                                             .keys = {"comparisons"},
-                                            .blocks = blocks,
-                                            .add_common_json = add_common_json,
-                                            .common_tables = common_tables};
+                                            .blocks = differences_blocks,
+                                            .add_common_json = add_common_differences_json,
+                                            .common_tables = common_differences_tables};
   return section;
 }
 

@@ -126,11 +126,11 @@ OrderedJson words_of(const SweepRun& run, const std::string& label, EmbeddedData
   return words;
 }
 
-std::vector<std::string> files() {
+std::vector<std::string> explore_files() {
   return {};
 }
 
-std::vector<Block> blocks(Runs runs) {
+std::vector<Block> explore_blocks(Runs runs) {
   EmbeddedData data;
   const std::vector<std::string> labels = labels_of(runs);
   data.words["colours"] = viridis_colours();
@@ -147,9 +147,9 @@ const Section<SweepRun>& explore_section() {
   static const Section<SweepRun> section = {.name = "explore",
                                             .title = "Explore",
                                             .question = "What are the numbers of one head, and where does it stand?",
-                                            .files = files,
+                                            .files = explore_files,
                                             .keys = {},
-                                            .blocks = blocks,
+                                            .blocks = explore_blocks,
                                             .scripted = true};
   return section;
 }

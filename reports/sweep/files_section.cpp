@@ -5,11 +5,11 @@
 namespace gainlens::reports {
 namespace {
 
-std::vector<std::string> files() {
+std::vector<std::string> files_files() {
   return {};
 }
 
-std::vector<Block> blocks(Runs runs) {
+std::vector<Block> files_blocks(Runs runs) {
   std::string html =
       "<p>Beside this page lie every figure as SVG, PDF and PNG, every number in <code>summary.json</code> and "
       "<code>tables/*.csv</code>, and every table of this page as LaTeX in <code>tables/*.tex</code>. The predictions "
@@ -33,8 +33,8 @@ const Section<SweepRun>& files_section() {
   static const Section<SweepRun> section = {.name = "files",
                                             .title = "Files",
                                             .question = "Which files lie beside the page, and from which was it made?",
-                                            .files = files,
-                                            .blocks = blocks};
+                                            .files = files_files,
+                                            .blocks = files_blocks};
   return section;
 }
 

@@ -147,20 +147,20 @@ Caption gain_theory_caption(Runs runs) {
       "have no fitted theory here. lambda* is not the mean of lambda_obs."};
 }
 
-std::vector<std::string> files() {
+std::vector<std::string> gain_theory_files() {
   return {"gain-theory", "gain-theory-checks", "gain-theory-unseen"};
 }
 
-std::vector<Block> blocks(Runs runs) {
+std::vector<Block> gain_theory_blocks(Runs runs) {
   return {CaptionedFigure{"gain-theory", "Gain theory", gain_theory_caption(runs), gain_theory_figure(runs)},
           theory_table(runs), checks_table(runs)};
 }
 
-void add_json(const SweepRun& run, OrderedJson& summary) {
+void add_gain_theory_json(const SweepRun& run, OrderedJson& summary) {
   summary["gain_theory"] = to_json(run.of(analyses::gain_theory));
 }
 
-std::vector<CsvTable> tables(const SweepRun& run) {
+std::vector<CsvTable> gain_theory_tables(const SweepRun& run) {
   const analyses::GainTheory& theory = run.of(analyses::gain_theory);
   std::vector<CsvTable> all = {theory_csv(theory)};
   if (theory.unseen) all.push_back(unseen_csv(*theory.unseen));
@@ -173,11 +173,11 @@ const Section<SweepRun>& gain_theory_section() {
   static const Section<SweepRun> section = {.name = "gain-theory",
                                             .title = "Gain theory",
                                             .question = "Does K follow from n_eff and S, with one lambda?",
-                                            .files = files,
+                                            .files = gain_theory_files,
                                             .keys = {"gain_theory"},
-                                            .blocks = blocks,
-                                            .add_json = add_json,
-                                            .tables = tables,
+                                            .blocks = gain_theory_blocks,
+                                            .add_json = add_gain_theory_json,
+                                            .tables = gain_theory_tables,
                                             .paper = true};
   return section;
 }

@@ -122,7 +122,7 @@ std::vector<std::string> group_names(Runs runs) {
 }
 
 /// Figures are named after their first dataset; each dataset has a CSV file.
-std::vector<std::string> files() {
+std::vector<std::string> heads_files() {
   std::vector<std::string> stems = {"heads"};
   for (const MapFigure& figure : map_figures) {
     for (const std::string_view name : {figure.name, figure.beside}) {
@@ -132,7 +132,7 @@ std::vector<std::string> files() {
   return stems;
 }
 
-std::vector<Block> blocks(Runs runs) {
+std::vector<Block> heads_blocks(Runs runs) {
   std::vector<Block> all;
   for (const std::string& name : group_names(runs)) {
     all.push_back(CaptionedFigure{"heatmap-" + name, std::string(figure_named(name).title), heatmap_caption(runs, name),
@@ -144,7 +144,7 @@ std::vector<Block> blocks(Runs runs) {
   return all;
 }
 
-void add_json(const SweepRun& run, OrderedJson& summary) {
+void add_heads_json(const SweepRun& run, OrderedJson& summary) {
   OrderedJson& maps = summary["heatmaps"] = OrderedJson::object();
   for (const HeatmapGroup& group : run.of(heatmap_groups)) {
     for (const auto& [quantity, map] : group.maps) {
@@ -159,7 +159,7 @@ void add_json(const SweepRun& run, OrderedJson& summary) {
   }
 }
 
-std::vector<CsvTable> tables(const SweepRun& run) {
+std::vector<CsvTable> heads_tables(const SweepRun& run) {
   std::vector<CsvTable> all = {heads_csv(run)};
   for (const HeatmapGroup& group : run.of(heatmap_groups)) {
     for (const auto& [quantity, map] : group.maps) {
@@ -190,11 +190,11 @@ const Section<SweepRun>& heads_section() {
   static const Section<SweepRun> section = {.name = "heads",
                                             .title = "Where in the model",
                                             .question = "Where in the model are n_eff, K, BOS mass and entropy high?",
-                                            .files = files,
+                                            .files = heads_files,
                                             .keys = {"heatmaps"},
-                                            .blocks = blocks,
-                                            .add_json = add_json,
-                                            .tables = tables};
+                                            .blocks = heads_blocks,
+                                            .add_json = add_heads_json,
+                                            .tables = heads_tables};
   return section;
 }
 

@@ -34,15 +34,15 @@ PaperTable neighbours_table(Runs runs) {
   return table;
 }
 
-std::vector<std::string> files() {
+std::vector<std::string> neighbours_files() {
   return {"neighbours"};
 }
 
-std::vector<Block> blocks(Runs runs) {
+std::vector<Block> neighbours_blocks(Runs runs) {
   return {neighbours_table(runs)};
 }
 
-void add_json(const SweepRun& run, OrderedJson& summary) {
+void add_neighbours_json(const SweepRun& run, OrderedJson& summary) {
   summary["neighbouring_chunks"] = to_json(run.of(analyses::neighbours));
 }
 
@@ -53,10 +53,10 @@ const Section<SweepRun>& neighbours_section() {
       .name = "neighbours",
       .title = "Neighbouring chunks",
       .question = "How alike are neighbouring chunks, and what does it do to the intervals?",
-      .files = files,
+      .files = neighbours_files,
       .keys = {"neighbouring_chunks"},
-      .blocks = blocks,
-      .add_json = add_json};
+      .blocks = neighbours_blocks,
+      .add_json = add_neighbours_json};
   return section;
 }
 

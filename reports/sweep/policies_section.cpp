@@ -86,11 +86,11 @@ std::string definition(Runs runs, std::size_t which) {
   return html;
 }
 
-std::vector<std::string> files() {
+std::vector<std::string> policies_files() {
   return {};
 }
 
-std::vector<Block> blocks(Runs runs) {
+std::vector<Block> policies_blocks(Runs runs) {
   std::string html = "<dl>\n";
   const Policies& first = runs.front().of(policies);
   for (std::size_t i = 0; i < first.size(); ++i) {
@@ -105,7 +105,7 @@ std::vector<Block> blocks(Runs runs) {
   return {Html{html + "</dl>\n"}};
 }
 
-void add_json(const SweepRun& run, OrderedJson& summary) {
+void add_policies_json(const SweepRun& run, OrderedJson& summary) {
   summary["policies"] = OrderedJson::object();
   for (const auto& [key, sentence] : run.of(policies)) summary["policies"][key] = sentence;
 }
@@ -116,10 +116,10 @@ const Section<SweepRun>& policies_section() {
   static const Section<SweepRun> section = {.name = "policies",
                                             .title = "Choices behind the numbers",
                                             .question = "Which choices stand behind every number?",
-                                            .files = files,
+                                            .files = policies_files,
                                             .keys = {"policies"},
-                                            .blocks = blocks,
-                                            .add_json = add_json};
+                                            .blocks = policies_blocks,
+                                            .add_json = add_policies_json};
   return section;
 }
 

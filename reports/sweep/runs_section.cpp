@@ -155,20 +155,20 @@ OrderedJson lengths_json(const std::vector<LengthFacts>& lengths) {
   return json;
 }
 
-std::vector<std::string> files() {
+std::vector<std::string> runs_files() {
   return {"runs", "lengths"};
 }
 
-std::vector<Block> blocks(Runs runs) {
+std::vector<Block> runs_blocks(Runs runs) {
   return {runs_table(runs)};
 }
 
-void add_json(const SweepRun& run, OrderedJson& summary) {
+void add_runs_json(const SweepRun& run, OrderedJson& summary) {
   summary["run"] = run_facts(run);
   summary["lengths"] = lengths_json(run.of(length_facts));
 }
 
-std::vector<CsvTable> tables(const SweepRun& run) {
+std::vector<CsvTable> runs_tables(const SweepRun& run) {
   CsvTable table{"lengths", {"tokens", "chunks", "chunks_missing", "nll", "nll_low", "nll_high"}, {}};
   for (const LengthFacts& facts : run.of(length_facts)) {
     std::vector<Cell> row = {facts.length.tokens, cell(facts.length.samples.size()), facts.length.missing,
@@ -214,11 +214,11 @@ const Section<SweepRun>& runs_section() {
   static const Section<SweepRun> section = {.name = "runs",
                                             .title = "What was run",
                                             .question = "Which model, which text, which lengths, with what?",
-                                            .files = files,
+                                            .files = runs_files,
                                             .keys = {"run", "lengths"},
-                                            .blocks = blocks,
-                                            .add_json = add_json,
-                                            .tables = tables};
+                                            .blocks = runs_blocks,
+                                            .add_json = add_runs_json,
+                                            .tables = runs_tables};
   return section;
 }
 

@@ -265,11 +265,11 @@ Caption sink_vs_k_caption(Runs runs) {
           "independent: the table sets permutation tests beside each naive p."};
 }
 
-std::vector<std::string> files() {
+std::vector<std::string> sinks_files() {
   return {"sink-vs-k", "sink-vs-k-inference", "sink-vs-k-correlations", "sinks"};
 }
 
-std::vector<Block> blocks(Runs runs) {
+std::vector<Block> sinks_blocks(Runs runs) {
   std::vector<Block> all = {
       CaptionedFigure{"sink-vs-k", "BOS mass against K", sink_vs_k_caption(runs), sink_vs_k_figure(runs)},
       inference_table(runs), sinks_table(runs)};
@@ -282,7 +282,7 @@ std::vector<Block> blocks(Runs runs) {
   return all;
 }
 
-void add_json(const SweepRun& run, OrderedJson& summary) {
+void add_sinks_json(const SweepRun& run, OrderedJson& summary) {
   summary["sink_vs_k"] = to_json(run.of(analyses::sink_vs_k));
   if (const auto& published = run.of(analyses::published_sinks))
     summary["sink_vs_k"]["published_length"] = {{"tokens", analyses::published_sink_length},
@@ -298,7 +298,7 @@ void add_json(const SweepRun& run, OrderedJson& summary) {
   }
 }
 
-std::vector<CsvTable> tables(const SweepRun& run) {
+std::vector<CsvTable> sinks_tables(const SweepRun& run) {
   std::vector<CsvTable> all = {points_csv(run.of(analyses::sink_vs_k)), correlations_csv(run.of(analyses::sink_vs_k))};
   if (const auto& sinks = run.of(analyses::sinks)) all.push_back(sinks_csv(*sinks));
   return all;
@@ -311,11 +311,11 @@ const Section<SweepRun>& sinks_section() {
       .name = "sink-vs-k",
       .title = "Sinks and gain",
       .question = "Do heads with much attention on BOS have a gain near 1, and which heads are they?",
-      .files = files,
+      .files = sinks_files,
       .keys = {"sink_vs_k", "sinks"},
-      .blocks = blocks,
-      .add_json = add_json,
-      .tables = tables};
+      .blocks = sinks_blocks,
+      .add_json = add_sinks_json,
+      .tables = sinks_tables};
   return section;
 }
 

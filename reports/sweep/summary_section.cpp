@@ -147,12 +147,12 @@ PaperTable evidence_table(Runs runs) {
   return table;
 }
 
-std::vector<std::string> files() {
+std::vector<std::string> summary_files() {
   return {"sink-map", "strongest-sinks", "n_eff-by-attention"};
 }
 
 /// Map and tables stand side by side where there is one run.
-std::vector<Block> blocks(Runs runs) {
+std::vector<Block> summary_blocks(Runs runs) {
   const CaptionedFigure map{"sink-map", "Where the sinks are", map_caption(runs), sink_map_figure(runs)};
   const Block bos = paragraph("BOS means the token at position 0 of every chunk. " + bos_sentence(runs));
   if (runs.size() > 1) return {Html{words_html(runs)}, map, strongest_table(runs), evidence_table(runs), bos};
@@ -160,7 +160,7 @@ std::vector<Block> blocks(Runs runs) {
           evidence_table(runs),   Html{"</div>\n</div>\n"},         bos};
 }
 
-void add_json(const SweepRun& run, OrderedJson& summary) {
+void add_summary_json(const SweepRun& run, OrderedJson& summary) {
   OrderedJson& overview = summary["overview"] = OrderedJson::object();
   overview["model"] = model_name(run);
   overview["text"] = text_name(run);
@@ -185,7 +185,7 @@ void add_json(const SweepRun& run, OrderedJson& summary) {
   }
 }
 
-std::vector<CsvTable> tables(const SweepRun& run) {
+std::vector<CsvTable> summary_tables(const SweepRun& run) {
   const auto& map = run.of(sink_map);
   if (!map) return {};
   CsvTable table{
@@ -257,11 +257,11 @@ const Section<SweepRun>& summary_section() {
                                             .question =
                                                 "What was run, which heads have a sink, and what does attention "
                                                 "average over?",
-                                            .files = files,
+                                            .files = summary_files,
                                             .keys = {"overview"},
-                                            .blocks = blocks,
-                                            .add_json = add_json,
-                                            .tables = tables};
+                                            .blocks = summary_blocks,
+                                            .add_json = add_summary_json,
+                                            .tables = summary_tables};
   return section;
 }
 

@@ -56,16 +56,16 @@ Caption value_norms_caption(Runs runs) {
           "which the audit sets against the bound."};
 }
 
-std::vector<std::string> files() {
+std::vector<std::string> value_norms_files() {
   return {"value-norms"};
 }
 
-std::vector<Block> blocks(Runs runs) {
+std::vector<Block> value_norms_blocks(Runs runs) {
   return {CaptionedFigure{"value-norms", "Value norms of the first keys", value_norms_caption(runs),
                           value_norms_figure(runs)}};
 }
 
-void add_json(const SweepRun& run, OrderedJson& summary) {
+void add_value_norms_json(const SweepRun& run, OrderedJson& summary) {
   const auto& norms = run.of(value_norms_of);
   if (norms) {
     summary["value_norms"] = to_json(*norms);
@@ -75,7 +75,7 @@ void add_json(const SweepRun& run, OrderedJson& summary) {
   }
 }
 
-std::vector<CsvTable> tables(const SweepRun& run) {
+std::vector<CsvTable> value_norms_tables(const SweepRun& run) {
   if (const auto& norms = run.of(value_norms_of)) return {norms_csv(*norms)};
   return {};
 }
@@ -90,11 +90,11 @@ const Section<SweepRun>& value_norms_section() {
   static const Section<SweepRun> section = {.name = "value-norms",
                                             .title = "Values of the first keys",
                                             .question = "Are the values of the first keys small?",
-                                            .files = files,
+                                            .files = value_norms_files,
                                             .keys = {"value_norms"},
-                                            .blocks = blocks,
-                                            .add_json = add_json,
-                                            .tables = tables};
+                                            .blocks = value_norms_blocks,
+                                            .add_json = add_value_norms_json,
+                                            .tables = value_norms_tables};
   return section;
 }
 

@@ -33,15 +33,15 @@ PaperTable verdicts_table(Runs runs) {
   return table;
 }
 
-std::vector<std::string> files() {
+std::vector<std::string> verdicts_files() {
   return {"verdicts"};
 }
 
-std::vector<Block> blocks(Runs runs) {
+std::vector<Block> verdicts_blocks(Runs runs) {
   return {verdicts_table(runs)};
 }
 
-void add_json(const SweepRun& run, OrderedJson& summary) {
+void add_verdicts_json(const SweepRun& run, OrderedJson& summary) {
   summary["verdicts"] = to_json(run.of(verdicts_of));
 }
 
@@ -60,10 +60,10 @@ const Section<SweepRun>& verdicts_section() {
   static const Section<SweepRun> section = {.name = "verdicts",
                                             .title = "The paper's predictions",
                                             .question = "What does the run say about the paper's three predictions?",
-                                            .files = files,
+                                            .files = verdicts_files,
                                             .keys = {"verdicts"},
-                                            .blocks = blocks,
-                                            .add_json = add_json,
+                                            .blocks = verdicts_blocks,
+                                            .add_json = add_verdicts_json,
                                             .paper = true};
   return section;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -39,6 +40,11 @@ inline constexpr std::array attention_numbers = {
                     "weight of the token MASK, which ranks; NaN: the model has none, and its last item ranks", 0, 1,
                     false},
 };
+
+/// The number of this name in the list.
+constexpr const AttentionNumber& attention_number(std::string_view name) {
+  return *std::ranges::find(attention_numbers, name, &AttentionNumber::name);
+}
 
 /// Those numbers of one model.
 struct UserAttention {
