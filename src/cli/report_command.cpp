@@ -57,7 +57,7 @@ struct ReportArguments {
 /// The folder of a run, given as the folder or as its run.h5.
 fs::path folder_of(const std::string& run) {
   const fs::path path = fs::weakly_canonical(run);
-  return fs::is_directory(path) ? path : path.parent_path();
+  return fs::is_regular_file(path) ? path.parent_path() : path;  // what is missing is told where it is opened
 }
 
 /// The names given with --names, else the names of the runs' folders. Folders of the same name get the name of their

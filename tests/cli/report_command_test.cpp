@@ -69,6 +69,7 @@ TEST_F(ReportCommand, RefusesWhatCannotBeReported) {
   expect_refused({one, two}, "--out: is missing; a report of several runs needs a folder of its own");
   expect_refused({one, one, "--out", out}, "are one run; give it once");
   expect_refused({one, one + "/run.h5", "--out", out}, "are one run; give it once");
+  expect_refused({"no-run-1", "no-run-2", "--out", out}, "no-run-1: no such");
   expect_refused({one, two, "--out", out, "--names", "a"}, "1 names for 2 runs");
   expect_refused({folder.path(), "--out", out}, "is not a run folder");
   expect_refused({one, "--out", one}, "is the folder of a run; give a folder of its own");
