@@ -61,26 +61,42 @@ std::pair<std::string, std::string> parse_run(const std::string& text) {
   return {text.substr(0, colon), text.substr(colon + 1)};
 }
 
-/// The arms that the command line names, in its order; all arms of a run that is given without one.
+/// The arms that the command line names, and what could not be proven of their runs.
 template <typename Run>
-std::vector<analyses::ArmOf<Run>> read_arms(const std::vector<std::string>& texts,
-                                            const std::function<std::shared_ptr<const Run>(const fs::path&)>& read) {
+struct GivenArms {
   std::vector<analyses::ArmOf<Run>> arms;
+  std::vector<std::pair<fs::path, std::vector<std::string>>> unproven;  ///< of each run, once
+
+  /// To be called when nothing is refused any more.
+  void tell() const {
+    for (const auto& [path, sentences] : unproven) tell_unproven(path, sentences);
+  }
+};
+
+/// In the order of the command line; all arms of a run that is given without one.
+template <typename Run>
+GivenArms<Run> read_arms(const std::vector<std::string>& texts,
+                         const std::function<ProvenTrainings<Run>(const fs::path&)>& read) {
+  GivenArms<Run> given;
   std::map<fs::path, std::shared_ptr<const Run>> runs;
   for (const std::string& text : texts) {
     const auto [path, wanted] = parse_run(text);
     auto& run = runs[fs::weakly_canonical(path)];
-    if (run == nullptr) run = read(path);
+    if (run == nullptr) {
+      ProvenTrainings<Run> proven = read(path);
+      run = proven.run;
+      given.unproven.emplace_back(path, std::move(proven.unproven));
+    }
     CHECK(wanted.empty() || std::find(run->arms.begin(), run->arms.end(), wanted) != run->arms.end(),
           "{}: has no arm '{}', but {}{}", printable(path), printable(wanted, 60), fmt::join(run->arms, ", "),
           did_you_mean(wanted, run->arms));
     for (std::size_t i = 0; i < run->arms.size(); ++i) {
       if (!wanted.empty() && run->arms[i] != wanted) continue;
-      arms.push_back({path, run, i});
+      given.arms.push_back({path, run, i});
     }
   }
-  analyses::name_arms(arms);
-  return arms;
+  analyses::name_arms(given.arms);
+  return given;
 }
 
 std::vector<std::int64_t> edges_of(const std::string& text) {
@@ -148,11 +164,11 @@ class GivenRanks {
           "--data: is for files of ranks (*.csv or *.tsv), and none is given; leave it out");
     if (!data.path.empty()) split_.emplace(data.read());
   }
-  std::shared_ptr<const runfile::RecommendRun> read(const fs::path& path) const {
-    if (!data::is_ranks_file(path)) return given_recommend_run(path);
-    return std::make_shared<const runfile::RecommendRun>(
+  ProvenTrainings<runfile::RecommendRun> read(const fs::path& path) const {
+    if (!data::is_ranks_file(path)) return prove_recommend_run(path);
+    return {std::make_shared<const runfile::RecommendRun>(
         data::run_of_ranks(data::read_item_ranks(path, *split_, data::HeldOut::test), *split_,
-                           printable(data::stem_of_table(path), 60), data_.name()));
+                           printable(data::stem_of_table(path), 60), data_.name()))};
   }
 
  private:
@@ -164,10 +180,10 @@ void compare_recommenders(const CompareArguments& arguments, const GlobalOptions
   CHECK(!arguments.margin, "--margin: is for experiments whose units are no users of recommenders; leave it out");
   const analyses::RecommenderOptions options = options_of(arguments, global.seed);
   if (!arguments.out.empty()) check_holds_no_run(arguments.out);
-  const GivenRanks given(arguments.runs, arguments.data);
-  const std::vector<analyses::RecommenderArm> arms =
-      read_arms<runfile::RecommendRun>(arguments.runs, [&](const fs::path& path) { return given.read(path); });
-  const std::vector<analyses::ArmPair> pairs = analyses::pair_arms(arms, arguments.pairing);
+  const GivenRanks ranks(arguments.runs, arguments.data);
+  const auto given =
+      read_arms<runfile::RecommendRun>(arguments.runs, [&](const fs::path& path) { return ranks.read(path); });
+  const std::vector<analyses::ArmPair> pairs = analyses::pair_arms(given.arms, arguments.pairing);
   auto names = paper_names(arguments.paper, pairs);
   std::vector<analyses::ArmComparison> comparisons;
   for (const analyses::ArmPair& pair : pairs) {
@@ -176,6 +192,7 @@ void compare_recommenders(const CompareArguments& arguments, const GlobalOptions
     comparisons.push_back(analyses::compare_arms(pair, own));
   }
   const std::vector<analyses::PooledComparison> pooled = analyses::pool_comparisons(comparisons, options);
+  given.tell();
   if (!arguments.out.empty()) write_report(comparisons, pooled, arguments.out);
   if (!global.json) {
     print_result("{}", reports::print_comparisons(comparisons, pooled));
@@ -205,11 +222,11 @@ void compare_experiments(const CompareArguments& arguments, const GlobalOptions&
   analyses::ExperimentOptions options{.scores = arguments.metrics, .margin = arguments.margin};
   options.resampling.seed = global.seed;
   options.resamples = {arguments.resamples, global.seed};
-  const std::vector<analyses::ExperimentArm> arms =
-      read_arms<runfile::ExperimentRun>(arguments.runs, &given_experiment_run);
+  const auto given = read_arms<runfile::ExperimentRun>(arguments.runs, &prove_experiment_run);
   std::vector<analyses::ExperimentComparison> comparisons;
-  for (const analyses::ExperimentPair& pair : analyses::pair_arms(arms, arguments.pairing))
+  for (const analyses::ExperimentPair& pair : analyses::pair_arms(given.arms, arguments.pairing))
     comparisons.push_back(analyses::compare_arms(pair, options));
+  given.tell();
   if (!global.json) {
     print_result("{}", reports::print_comparisons(comparisons));
     return;

@@ -2,22 +2,21 @@
 
 #include "analyses/filter_layers.h"
 #include "analyses/noise_levels.h"
+#include "cli/given_run.h"
 #include "core/check.h"
-#include "core/listener.h"
-#include "experiment/proven_run.h"
 
 namespace gainlens::cli {
 
 reports::FinetunedRun read_finetuned_run(const std::filesystem::path& path, const std::string& name,
                                          const analyses::ExperimentOptions& options) {
-  experiment::ProvenRun proven = experiment::read_proven_run(path);
-  const auto run = std::make_shared<const runfile::ExperimentRun>(std::move(proven.run));
+  ProvenTrainings<runfile::ExperimentRun> proven = prove_experiment_run(path);
+  const std::shared_ptr<const runfile::ExperimentRun> run = proven.run;
   CHECK(analyses::has_noise_levels(*run),
         "{}: is the run of an experiment that has no report; gainlens compare {} shows it", printable(path.string()),
         printable(path.string()));
-  for (const std::string& sentence : proven.unproven) tell_warning("{}: {}", printable(path.string()), sentence);
   reports::FinetunedRun finetuned{name, run, std::move(proven.unproven), analyses::noise_levels(path, run, {}, options),
                                   {},   {}};
+  tell_unproven(path, finetuned.unproven);
   for (std::size_t arm = 0; arm < run->arms.size(); ++arm) {
     const std::string label = printable(run->arms[arm], 60);
     std::vector<analyses::FilterLayer> layers = analyses::filter_layers(*run, arm);

@@ -2,7 +2,7 @@
 
 #include "cli/intervention_runs.h"
 #include "core/check.h"
-#include "core/console.h"
+#include "core/listener.h"
 #include "experiment/job.h"
 #include "experiment/proven_run.h"
 #include "recommend/finished_seeds.h"
@@ -144,15 +144,27 @@ void refuse_run_for_checkpoint(const fs::path& path) {
                 trainings.empty() ? std::string() : ", " + *std::ranges::min_element(trainings));
 }
 
-std::shared_ptr<const runfile::RecommendRun> given_recommend_run(const fs::path& path) {
+ProvenTrainings<runfile::RecommendRun> prove_recommend_run(const fs::path& path) {
   refuse_recommender(path);
   recommend::ProvenRun proven = recommend::read_proven_run(path);
-  if (!proven.unproven.empty()) print_notice("gainlens: {}: {}\n", printable(path.string()), proven.unproven);
-  return std::make_shared<const runfile::RecommendRun>(std::move(proven.run));
+  ProvenTrainings<runfile::RecommendRun> found{std::make_shared<const runfile::RecommendRun>(std::move(proven.run))};
+  if (!proven.unproven.empty()) found.unproven.push_back(std::move(proven.unproven));
+  return found;
 }
 
-std::shared_ptr<const runfile::ExperimentRun> given_experiment_run(const fs::path& path) {
-  return std::make_shared<const runfile::ExperimentRun>(experiment::read_proven_run(path).run);
+ProvenTrainings<runfile::ExperimentRun> prove_experiment_run(const fs::path& path) {
+  experiment::ProvenRun proven = experiment::read_proven_run(path);
+  return {std::make_shared<const runfile::ExperimentRun>(std::move(proven.run)), std::move(proven.unproven)};
+}
+
+void tell_unproven(const fs::path& path, std::span<const std::string> sentences) {
+  for (const std::string& sentence : sentences) tell_warning("{}: {}", printable(path.string()), sentence);
+}
+
+std::shared_ptr<const runfile::RecommendRun> given_recommend_run(const fs::path& path) {
+  const ProvenTrainings<runfile::RecommendRun> proven = prove_recommend_run(path);
+  tell_unproven(path, proven.unproven);
+  return proven.run;
 }
 
 DoubtfulRun open_doubtful_run(const fs::path& path) {

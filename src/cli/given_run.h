@@ -7,7 +7,9 @@
 
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace gainlens::cli {
 
@@ -59,13 +61,29 @@ DoubtfulRun open_doubtful_run(const std::filesystem::path& path);
 ///     RunReader::open()
 GivenRun open_given_run(const std::filesystem::path& path);
 
-/// Reads the recommender run that was given on the command line, and proves the files of its trainings. Says on
-/// standard error what was not compared.
-/// @throws InvalidArgument  as recommend::read_proven_run()
-std::shared_ptr<const runfile::RecommendRun> given_recommend_run(const std::filesystem::path& path);
+/// A run of trainings, with what could not be proven of it.
+/// @tparam Run  runfile::RecommendRun or runfile::ExperimentRun
+template <typename Run>
+struct ProvenTrainings {
+  std::shared_ptr<const Run> run;
+  std::vector<std::string> unproven = {};  ///< a sentence each
+};
 
-/// The same for the run of another experiment, without a note on what was not proven.
+/// Reads the recommender run that was given on the command line, and proves the files of its trainings.
+/// @throws InvalidArgument  as recommend::read_proven_run()
+ProvenTrainings<runfile::RecommendRun> prove_recommend_run(const std::filesystem::path& path);
+
+/// The same for the run of another experiment.
 /// @throws InvalidArgument  as experiment::read_proven_run()
-std::shared_ptr<const runfile::ExperimentRun> given_experiment_run(const std::filesystem::path& path);
+ProvenTrainings<runfile::ExperimentRun> prove_experiment_run(const std::filesystem::path& path);
+
+/// Warns of what could not be proven of a run. A command that may still refuse calls it afterwards: a refusal is one
+/// line.
+/// @param path  of the run, as the user gave it
+void tell_unproven(const std::filesystem::path& path, std::span<const std::string> sentences);
+
+/// Both, for recommenders.
+/// @throws InvalidArgument  as prove_recommend_run()
+std::shared_ptr<const runfile::RecommendRun> given_recommend_run(const std::filesystem::path& path);
 
 }  // namespace gainlens::cli

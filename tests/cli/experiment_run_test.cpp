@@ -57,6 +57,16 @@ TEST_F(ExperimentRunCommands, CompareSpeaksOfDocuments) {
 }
 
 TEST_F(ExperimentRunCommands, CompareRefusesWhatItCannotAnswer) {
+TEST_F(ExperimentRunCommands, CompareWarnsOnceOfWhatIsNotProven) {
+  const ProgramResult result = run_gainlens({"compare", run_ + ":plain", run_ + ":bft", "--resamples", "50"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(result.error, "gainlens: warning: " + run_ +
+                              ": There is no run.h5.sha256: run.h5 was compared with no checksum.\n"
+                              "gainlens: warning: " +
+                              run_ +
+                              ": run.h5 was given without its folder: the files of its trainings were not compared.\n");
+}
+
   expect_refused({"compare", run_ + ":plain"}, "one arm alone");
   expect_refused({"compare", run_, "--baseline", "bff"}, "did you mean 'bft'?");
   expect_refused({"compare", run_, "--metrics", "mrr"}, "'mrr' is no score of the run, which has loss, right");

@@ -18,6 +18,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 using Words = std::vector<std::string>;
 
 const std::string demo = GAINLENS_SOURCE_DIR "/data/demo/gated";
@@ -60,7 +61,8 @@ TEST_F(TrainFinetune, PrintsATableAndKeepsARunThatOthersRead) {
     EXPECT_EQ(one.at("seconds"), 0.0);
     EXPECT_TRUE(one.at("metrics").contains("f1"));
   }
-  const ProgramResult compared = run_gainlens({"compare", out(), "--baseline", "sft/np0", "--resamples", "50"});
+  const auto compare = [&] { return run_gainlens({"compare", out(), "--baseline", "sft/np0", "--resamples", "50"}); };
+  const ProgramResult compared = compare();
   EXPECT_EQ(compared.exit_code, 0) << compared.error;
   EXPECT_THAT(compared.out, HasSubstr("2 seeds, 4 questions"));
   EXPECT_THAT(run_gainlens({"inspect", out()}).out, HasSubstr("questions.jsonl (4 questions)"));
@@ -71,19 +73,31 @@ TEST_F(TrainFinetune, PrintsATableAndKeepsARunThatOthersRead) {
   const ProgramResult proven = report();
   ASSERT_EQ(proven.exit_code, 0) << proven.error;
   EXPECT_THAT(proven.error, Not(HasSubstr("warning")));
+  EXPECT_EQ(compared.error, "");
+  // What is compared is said in the same words.
+  const auto expect_warned = [&](const std::string& sentence) {
+    const std::string warning = "gainlens: warning: " + out() + ": " + sentence;
+    EXPECT_THAT(report().error, HasSubstr(warning));
+    const ProgramResult again = compare();
+    EXPECT_EQ(again.exit_code, 0);
+    EXPECT_THAT(again.error, StartsWith(warning));
+    EXPECT_EQ(std::count(again.error.begin(), again.error.end(), '\n'), 1) << again.error;
+    EXPECT_EQ(again.out, compared.out);
+  };
   const std::filesystem::path run = out();
   std::filesystem::rename(run / "focal/np40/seed-1", folder_.path() / "seed");
-  EXPECT_THAT(report().error, HasSubstr("The folders of 1 of 8 trainings are not there"));
+  expect_warned("The folders of 1 of 8 trainings are not there: their results were not compared.");
   EXPECT_THAT(bytes_of(folder_.path() / "page/report.html"),
               AllOf(HasSubstr("proven. The folders of 1 of 8 trainings are not there"), HasSubstr("What was run")));
   std::filesystem::rename(folder_.path() / "seed", run / "focal/np40/seed-1");
   std::filesystem::rename(run / "request.json", folder_.path() / "request");
-  EXPECT_THAT(report().error, HasSubstr("There is no request.json"));
+  expect_warned("There is no request.json");
   write_file(run / "request.json", "{}");
   expect_refused(report(), "request.json: is not the request in run.h5");
+  expect_refused(compare(), "request.json: is not the request in run.h5");
   std::filesystem::rename(folder_.path() / "request", run / "request.json");
   std::filesystem::rename(run / "run.h5.sha256", folder_.path() / "sum");
-  EXPECT_THAT(report().error, HasSubstr("There is no run.h5.sha256"));
+  expect_warned("There is no run.h5.sha256");
   std::filesystem::rename(folder_.path() / "sum", run / "run.h5.sha256");
   std::filesystem::copy_file(run / "sft/np0/seed-0/result.safetensors", run / "sft/np0/seed-1/result.safetensors",
                              std::filesystem::copy_options::overwrite_existing);
