@@ -1,157 +1,57 @@
-#include "analyses/checks/training_checks.h"
-
+#include "analyses/checks/shared_training_checks.h"
 #include "core/counted.h"
-#include "core/error.h"
-#include "core/number_ranges.h"
 
-#include <fmt/ranges.h>
-
-#include <algorithm>
-#include <cmath>
-#include <functional>
+#include <fmt/format.h>
 
 namespace gainlens::analyses {
 namespace {
 
 using runfile::TrainedSeed;
 
-/// Trainings that have a fault, by arm: "bft seeds 0-2; plain seed 1".
-class Trainings {
- public:
-  using Fault = std::function<bool(const TrainedSeed*)>;  ///< null: not finished
-  Trainings(const CheckedRecommenders& checked, const Fault& has_fault) {
-    const runfile::RecommendRun& run = checked.run;
-    for (std::size_t arm = 0; arm < run.arms.size(); ++arm) {
-      std::vector<std::uint64_t> seeds;
-      for (std::size_t seed = 0; seed < run.seeds.size(); ++seed) {
-        const auto& result = run.result(arm, seed);
-        if (has_fault(result ? &*result : nullptr)) seeds.push_back(run.seeds[seed]);
-      }
-      if (seeds.empty()) continue;
-      count_ += seeds.size();
-      parts_.push_back(fmt::format("{} seed{} {}", printable(run.arms[arm], 60), seeds.size() == 1 ? "" : "s",
-                                   number_ranges(seeds)));
-    }
-  }
-  bool none() const { return count_ == 0; }
-  std::size_t count() const { return count_; }
-  std::string words() const { return fmt::format("{}", fmt::join(parts_, "; ")); }
-
- private:
-  std::size_t count_ = 0;
-  std::vector<std::string> parts_;
-};
-
-std::size_t count_of(const CheckedRecommenders& checked, const Trainings::Fault& fault) {
-  return Trainings(checked, fault).count();
-}
-
 bool is_trained(const TrainedSeed* seed) {
   return seed != nullptr && seed->best_epoch > 0;
 }
 
 CheckOutcome files(const CheckedRecommenders& checked) {
-  if (!checked.changed.empty()) return {checked.changed, "take no number from these files until they are mended"};
-  if (!checked.unproven.empty()) return not_known(fmt::format("whether the files have changed; {}", checked.unproven));
-  return satisfactory("the files of every training are as it wrote them");
+  return of_trainings::files(checked);
 }
 
 CheckOutcome finished(const CheckedRecommenders& checked) {
-  const Trainings open(checked, [](const TrainedSeed* seed) { return seed == nullptr; });
-  const std::size_t all = checked.run.results.size();
-  if (open.none()) return satisfactory(all_are(static_cast<std::int64_t>(all), "training") + " finished");
-  return {fmt::format("{} of {} not finished: {}", open.count(), counted_are(all, "training"), open.words()),
-          "repeat the gainlens train recommend command, which continues"};
+  return of_trainings::finished(checked);
 }
 
 CheckOutcome diverged(const CheckedRecommenders& checked) {
   const std::int64_t items = std::ssize(checked.run.item_train_count);
-  std::string why;
-  const Trainings found(checked, [&](const TrainedSeed* seed) {
-    const std::string reason = seed == nullptr ? std::string() : runfile::divergence_of(*seed, items);
-    if (why.empty()) why = reason;
-    return !reason.empty();
-  });
-  if (found.none()) return satisfactory("no training has diverged");
-  return {fmt::format("diverged: {}; of the first, {}", found.words(), why),
-          "train with a smaller --learning-rate in another folder"};
+  return of_trainings::diverged(checked, [&](const TrainedSeed& seed) { return runfile::divergence_of(seed, items); });
 }
 
 CheckOutcome seeds(const CheckedRecommenders& checked) {
-  if (checked.alone) return not_known("how many seeds there are; this is one training alone, so give the run");
-  std::vector<std::string> few;
-  const runfile::RecommendRun& run = checked.run;
-  for (std::size_t arm = 0; arm < run.arms.size(); ++arm) {
-    std::size_t done = 0;
-    bool baseline = false;
-    for (std::size_t seed = 0; seed < run.seeds.size(); ++seed) {
-      const auto& result = run.result(arm, seed);
-      done += result ? 1 : 0;
-      baseline = baseline || (result && result->best_epoch == 0);
-    }
-    if (!baseline && done < least_seeds) few.push_back(fmt::format("{} {}", printable(run.arms[arm], 60), done));
-  }
-  if (few.empty()) return satisfactory(fmt::format("at least {} of each trained arm", counted(least_seeds, "seed")));
-  return {fmt::format("too few finished seeds for a p: {}; it takes {}", fmt::join(few, ", "), least_seeds),
-          "train more --seeds into the same folder"};
+  return of_trainings::seeds(checked);
 }
 
 CheckOutcome last_epoch(const CheckedRecommenders& checked) {
-  const Trainings last(checked, [](const TrainedSeed* seed) {
+  const of_trainings::Faulty last(checked, [](const TrainedSeed* seed) {
     if (!is_trained(seed) || seed->curve.empty()) return false;
     return seed->best_epoch == std::ssize(seed->curve.begin()->second);
   });
   if (last.none()) return satisfactory("no training was still getting better when it ended");
   return {fmt::format("the last epoch is the best one, so more would have helped: {} of {} ({})", last.count(),
-                      counted(count_of(checked, is_trained), "training"), last.words()),
+                      counted(of_trainings::Faulty(checked, is_trained).count(), "training"), last.words()),
           "repeat the command with more --epochs, which continues"};
 }
 
-/// The values of a curve of the filter at the tested epoch, [layer]; empty: no filter.
-std::vector<double> tested(const TrainedSeed& seed, const std::string& name) {
-  const auto curve = seed.filter.find(name);
-  const auto epochs = seed.curve.empty() ? std::size_t{0} : seed.curve.begin()->second.size();
-  if (curve == seed.filter.end() || epochs == 0 || seed.best_epoch < 1) return {};
-  const std::size_t layers = curve->second.size() / epochs;
-  const auto begin = curve->second.begin() + static_cast<std::ptrdiff_t>(layers) * (seed.best_epoch - 1);
-  return {begin, begin + static_cast<std::ptrdiff_t>(layers)};
-}
-
-bool any_finite(const std::vector<double>& values) {
-  return std::ranges::any_of(values, [](double value) { return std::isfinite(value); });
-}
-
 CheckOutcome filter(const CheckedRecommenders& checked) {
-  const auto has_filter = [](const TrainedSeed* seed) { return seed != nullptr && !seed->filter.empty(); };
-  if (count_of(checked, has_filter) == 0) return satisfactory("no arm has a filter");
-  const Trainings never(checked, [&](const TrainedSeed* seed) {
-    return has_filter(seed) && !any_finite(tested(*seed, "precision")) && !any_finite(tested(*seed, "gain"));
-  });
-  if (never.none()) return satisfactory("the filter was in force in the tested epochs");
-  return {fmt::format("the filter was not in force in the tested epoch (it warms up): {}", never.words()),
-          "train longer, or with a smaller --warm-up"};
+  return of_trainings::filter(checked, "train longer, or with a smaller --warm-up");
 }
 
 CheckOutcome bounds(const CheckedRecommenders& checked) {
-  const std::pair<const char*, const char*> curves[] = {{"share_at_most", "lambda_obs"},
-                                                        {"share_of_precision_at_most", "lambda"}};
-  std::vector<std::string> found;
-  for (const auto& [name, symbol] : curves) {
-    const Trainings full(checked, [&curve = name](const TrainedSeed* seed) {
-      return seed != nullptr &&
-             std::ranges::any_of(tested(*seed, curve), [](double share) { return share >= nearly_all; });
-    });
-    if (!full.none()) found.push_back(fmt::format("{} in {}", symbol, full.words()));
-  }
-  if (found.empty()) return satisfactory("no layer has nearly all of its precisions at the bound");
-  return {
-      fmt::format("at least {:.0f}% of a layer's precisions are at their upper bound: {}; a gain between bounds says "
-                  "nothing of the evidence",
-                  100 * nearly_all, fmt::join(found, ", ")),
-      "train with a larger --most-precision, or read no evidence from these gains"};
+  return of_trainings::bounds(checked, "train with a larger --most-precision, or read no evidence from these gains");
 }
 
 }  // namespace
+
+CheckedRecommenders::CheckedRecommenders(const runfile::RecommendRun& made)
+    : CheckedTrainings{made, "gainlens train recommend"}, run(made) {}
 
 std::span<const Check<CheckedRecommenders>> recommender_checks() {
   static constexpr Check<CheckedRecommenders> checks[] = {

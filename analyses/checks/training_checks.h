@@ -1,6 +1,7 @@
 #pragma once
 
 #include "analyses/checks/check.h"
+#include "runfile/experiment_run.h"
 #include "runfile/recommend_run.h"
 
 #include <cstddef>
@@ -13,12 +14,25 @@
 
 namespace gainlens::analyses {
 
-/// Trainings of recommenders that are checked: those of a run, or one alone.
-struct CheckedRecommenders {
-  const runfile::RecommendRun& run;
+/// Trainings that are checked: those of a run, or one alone.
+struct CheckedTrainings {
+  const runfile::TrainedRun& trainings;
+  std::string command;        ///< that made them
   std::string changed = {};   ///< why the files are not those that were written; empty: nothing speaks against it
   std::string unproven = {};  ///< what was not compared; empty: all was
   bool alone = false;         ///< one training, given by its folder: its run is not looked at
+};
+
+/// Those of recommenders. @param made  must exist as long as this object
+struct CheckedRecommenders : CheckedTrainings {
+  explicit CheckedRecommenders(const runfile::RecommendRun& made);
+  const runfile::RecommendRun& run;
+};
+
+/// Those of another experiment, such as a fine-tuning. @param made  must exist as long as this object
+struct CheckedExperiment : CheckedTrainings {
+  explicit CheckedExperiment(const runfile::ExperimentRun& made);
+  const runfile::ExperimentRun& run;
 };
 
 /// A training of a language model, as its folder tells.
@@ -42,6 +56,7 @@ inline constexpr std::size_t least_seeds = 3;
 
 // The lists, in the order in which they are printed. A test compares docs/analyses/check.md with them.
 std::span<const Check<CheckedRecommenders>> recommender_checks();
+std::span<const Check<CheckedExperiment>> experiment_checks();
 std::span<const Check<LanguageTraining>> language_checks();
 
 /// Whether this is the folder of a language model that was trained here.

@@ -15,5 +15,7 @@ std::string arms_in_words(const FinetunedRun& run);
 
 /// Which model, data and settings, and what of the files was not proven.
 const Section<FinetunedRun>& finetuned_run_section();
+/// What `gainlens check` finds, without the files of checkpoints.
+const Section<FinetunedRun>& finetuned_checks_section();
 
 }  // namespace gainlens::reports

@@ -7,7 +7,7 @@ namespace {
 
 /// A report refuses a run whose files have changed.
 std::vector<analyses::CheckResult> results_of(const TrainedRun& trained) {
-  return analyses::run_checks(analyses::recommender_checks(), analyses::CheckedRecommenders{trained.run()});
+  return analyses::run_checks(analyses::recommender_checks(), analyses::CheckedRecommenders(trained.run()));
 }
 
 std::vector<std::string> files() {

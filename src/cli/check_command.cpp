@@ -10,12 +10,17 @@
 #include "core/counted.h"
 #include "core/json.h"
 #include "experiment/job.h"
+#include "experiment/proven_run.h"
 #include "experiment/result_file.h"
 #include "recommend/finished_seeds.h"
 #include "recommend/recommender_files.h"
 #include "reports/terminal/checks_terminal.h"
+#include "runfile/experiment_run.h"
 #include "runfile/recommend_run.h"
 
+#include <fmt/ranges.h>
+
+#include <functional>
 #include <memory>
 
 namespace gainlens::cli {
@@ -33,15 +38,30 @@ Results check_sweep(const fs::path& path) {
                               analyses::CheckedSweep{found.run.reader, found.run.proof, found.changed});
 }
 
-Results check_recommend_run(const fs::path& path) {
-  const runfile::RecommendRun run = recommend::read_run(path);
-  analyses::CheckedRecommenders checked{run};
+/// @param prove  returns what of the files could not be proven, and throws what speaks against them
+void prove(analyses::CheckedTrainings& checked, const std::function<std::string()>& prove) {
   try {
-    checked.unproven = recommend::read_proven_run(path).unproven;
+    checked.unproven = prove();
   } catch (const InvalidArgument& error) {
     checked.changed = error.what();
   }
+}
+
+Results check_recommend_run(const fs::path& path) {
+  const runfile::RecommendRun run = recommend::read_run(path);
+  analyses::CheckedRecommenders checked(run);
+  prove(checked, [&] { return recommend::read_proven_run(path).unproven; });
   return analyses::run_checks(analyses::recommender_checks(), checked);
+}
+
+Results check_experiment_run(const fs::path& path) {
+  const runfile::ExperimentRun run = runfile::read_experiment_run(path);
+  analyses::CheckedExperiment checked(run);
+  prove(checked, [&] {
+    const auto proven = experiment::read_proven_run(path, experiment::TrainingProof::files);
+    return fmt::format("{}", fmt::join(proven.unproven, " "));
+  });
+  return analyses::run_checks(analyses::experiment_checks(), checked);
 }
 
 /// The seed of the folder ARM/seed-N of a recommender run; empty: it is none.
@@ -59,16 +79,15 @@ Results check_training(const fs::path& folder, std::uint64_t seed) {
   run.results.resize(1);
   if (recommend::is_recommender(folder))
     run.item_train_count.resize(static_cast<std::size_t>(recommend::catalogue_size(folder)));
-  analyses::CheckedRecommenders checked{run};
+  analyses::CheckedRecommenders checked(run);
   checked.alone = true;
   const fs::path file = folder / experiment::result_name;
   if (fs::exists(file)) {
     run.results.front() = experiment::load_result(file, arm, seed).result;
-    try {
+    prove(checked, [&] {
       recommend::prove_seed(folder, arm, seed);
-    } catch (const InvalidArgument& error) {
-      checked.changed = error.what();
-    }
+      return std::string();
+    });
   } else {
     checked.unproven = "nothing to compare yet";
   }
@@ -80,6 +99,7 @@ Results checks_of(const fs::path& path) {
   if (analyses::is_run_of_units(path))
     return analyses::run_checks(analyses::unit_checks(), analyses::read_checked_units(path));
   if (runfile::is_recommend_run(path)) return check_recommend_run(path);
+  if (runfile::is_experiment_run(path)) return check_experiment_run(path);
   const fs::path folder = fs::weakly_canonical(path);
   if (const auto seed = seed_of(folder)) return check_training(folder, *seed);
   if (analyses::is_language_training(path))
@@ -108,9 +128,11 @@ void add_check(CLI::App& app, const GlobalOptions& global, Action& action) {
       "Exit status: 0 all is satisfactory; 1 something was found; 2 the run cannot be read.");
   auto path = std::make_shared<std::string>();
   command
-      ->add_option("run", *path,
-                   "Run folder or run.h5 of sweep or of train recommend, folder ARM/seed-N of one training, folder of "
-                   "train language-model, or run folder of intervene, inactive-heads or gate-arms")
+      ->add_option(
+          "run", *path,
+          "Run folder or run.h5 of sweep, train recommend or train finetune, folder ARM/seed-N of one training "
+          "of recommenders, folder of train language-model, or run folder of intervene, inactive-heads or "
+          "gate-arms")
       ->required();
   command->callback([path, &global, &action] { action = [path, &global] { check_and_print(*path, global); }; });
 }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 
 namespace gainlens {
 
@@ -12,7 +13,8 @@ std::string divergence(std::span<const double> losses, std::int64_t choices, con
   constexpr double least_rise = 1.1;
   if (losses.empty()) return {};
   const double first = losses.front(), last = losses.back();
-  const double guessing = std::log(static_cast<double>(choices));
+  const double guessing =
+      choices > 0 ? std::log(static_cast<double>(choices)) : std::numeric_limits<double>::infinity();
   if (!std::isfinite(last)) return fmt::format("its last training loss is {}", last);
   if (last > least_rise * first)
     return fmt::format("its last training loss is {:.4g}, above the {:.4g} {}", last, first, words.first);

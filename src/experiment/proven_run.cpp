@@ -4,6 +4,7 @@
 #include "core/counted.h"
 #include "core/json.h"
 #include "experiment/job.h"
+#include "experiment/proven_result.h"
 #include "experiment/result_file.h"
 #include "runfile/run_file_name.h"
 #include "runfile/run_proof.h"
@@ -22,7 +23,7 @@ fs::path folder_of(const fs::path& run, const std::string& label, std::uint64_t 
 
 /// @returns  whether there is a result to compare with
 bool prove_training(const fs::path& run, const std::string& label, std::uint64_t seed,
-                    const runfile::TrainedSeed& found) {
+                    const runfile::TrainedSeed& found, TrainingProof proof) {
   const fs::path folder = folder_of(run, label, seed), file = folder / result_name;
   if (folder.empty() || !fs::is_directory(folder)) return false;
   CHECK(
@@ -30,8 +31,10 @@ bool prove_training(const fs::path& run, const std::string& label, std::uint64_t
       "{}: is not there, and run.h5 holds this training: it was deleted, or the training goes on; repeat its gainlens "
       "train command, which continues",
       printable(file.string()));
-  const StoredResult stored = load_result(file, label, seed);
-  CHECK(stored.result.scores == found.scores && stored.result.best_epoch == found.best_epoch,
+  const Result stored =
+      (proof == TrainingProof::files ? prove_result(folder, label, seed) : load_result(file, label, seed)).result;
+  CHECK(stored.scores == found.scores && stored.test == found.test && stored.curve == found.curve &&
+            stored.best_epoch == found.best_epoch,
         "{}: says something else than run.h5 of {}, seed {}; repeat the gainlens train command of the run, which "
         "writes run.h5 again",
         printable(file.string()), printable(label, 100), seed);
@@ -40,7 +43,7 @@ bool prove_training(const fs::path& run, const std::string& label, std::uint64_t
 
 }  // namespace
 
-ProvenRun read_proven_run(const fs::path& path) {
+ProvenRun read_proven_run(const fs::path& path, TrainingProof proof) {
   ProvenRun proven{runfile::read_experiment_run(path), {}};
   const bool is_folder = fs::is_directory(path);
   const fs::path file = is_folder ? path / runfile::run_file_name : path;
@@ -65,7 +68,7 @@ ProvenRun read_proven_run(const fs::path& path) {
     for (std::size_t seed = 0; seed < run.seeds.size(); ++seed) {
       if (!run.result(arm, seed)) continue;
       ++finished;
-      if (prove_training(path, run.arms[arm], run.seeds[seed], *run.result(arm, seed))) ++compared;
+      if (prove_training(path, run.arms[arm], run.seeds[seed], *run.result(arm, seed), proof)) ++compared;
     }
   }
   if (compared < finished)

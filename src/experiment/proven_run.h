@@ -14,11 +14,17 @@ struct ProvenRun {
   std::vector<std::string> unproven;  ///< a sentence each; empty if everything was proven
 };
 
+/// How far the trainings of a run are proven.
+enum class TrainingProof {
+  numbers,  ///< the result of each; checkpoints are not read
+  files,    ///< those too, as prove_result()
+};
+
 /// Reads a run, and proves its numbers: run.h5 by the checksum beside it, its request by request.json, and every
-/// finished training by the result in its folder, whose own checksum is compared and whose scores must be those of
-/// run.h5. Checkpoints are not read. What is not there is said.
+/// finished training by the result in its folder, whose own checksum is compared, and whose scores, metrics and curves
+/// must be those of run.h5. What is not there is said.
 /// @param path  a run folder or a run.h5
 /// @throws InvalidArgument  as runfile::read_experiment_run(); a file that is there and says something else
-ProvenRun read_proven_run(const std::filesystem::path& path);
+ProvenRun read_proven_run(const std::filesystem::path& path, TrainingProof proof = TrainingProof::numbers);
 
 }  // namespace gainlens::experiment

@@ -104,7 +104,8 @@ void refuse_trained_run(const std::filesystem::path& path) {
         "{}: is a recommender run; gainlens report and compare read it, and a run of gainlens sweep is needed here",
         printable(path.string()));
   CHECK(!is_experiment_run(path),
-        "{}: is the run of an experiment; gainlens compare, report and inspect read it, and a run of gainlens sweep is "
+        "{}: is the run of an experiment; gainlens compare, check, report and inspect read it, and a run of gainlens "
+        "sweep is "
         "needed here",
         printable(path.string()));
   CHECK(!is_attention_run(path),

@@ -2,6 +2,7 @@
 #include "analyses/checks/sweep_checks.h"
 #include "analyses/checks/training_checks.h"
 #include "analyses/checks/unit_checks.h"
+#include "analyses/made_noise_run.h"
 #include "analyses/synthetic_run.h"
 #include "core/error.h"
 #include "core/ranking_metrics.h"
@@ -237,7 +238,10 @@ runfile::RecommendRun recommenders() {
 
 std::vector<CheckResult> findings_of(const runfile::RecommendRun& run, const std::string& changed = {},
                                      bool alone = false) {
-  return findings(run_checks(recommender_checks(), CheckedRecommenders{run, changed, {}, alone}));
+  CheckedRecommenders checked(run);
+  checked.changed = changed;
+  checked.alone = alone;
+  return findings(run_checks(recommender_checks(), checked));
 }
 
 void expect_finding(const runfile::RecommendRun& run, const std::string& name, const std::string& words) {
@@ -281,6 +285,120 @@ TEST(RecommenderChecks, NameWhatIsWrong) {
   run.results[3]->filter["share_of_precision_at_most"][5] = 0.5;
   run.results[3]->filter["share_of_precision_at_most"][7] = 1;  // of an epoch that was not tested
   EXPECT_THAT(findings_of(run), IsEmpty());
+}
+
+// Other experiments
+
+std::vector<CheckResult> findings_of(const runfile::ExperimentRun& run) {
+  return findings(run_checks(experiment_checks(), CheckedExperiment(run)));
+}
+
+void expect_finding(const runfile::ExperimentRun& run, const std::string& name, const std::string& words,
+                    const std::string& advice = {}) {
+  const auto found = findings_of(run);
+  ASSERT_EQ(found.size(), 1u) << name;
+  EXPECT_EQ(found.front().name, name);
+  EXPECT_THAT(found.front().finding, HasSubstr(words));
+  EXPECT_THAT(found.front().advice, HasSubstr(advice));
+}
+
+/// sft and bft at three levels, each of three seeds.
+runfile::ExperimentRun finetuned(std::size_t selection = 0) {
+  runfile::ExperimentRun run = testing::made_noise_run({.seeds = {0, 1, 2}, .selection = selection});
+  for (auto& result : run.results)
+    if (selection > 0)
+      for (const char* name : {"f1", "exact_match"})
+        result->test[std::string(name) + "_not_selected"] =
+            mean_score(std::span<const double>(result->scores.at(name)).subspan(selection));
+  return run;
+}
+
+TEST(ExperimentChecks, NameWhatIsWrong) {
+  const runfile::ExperimentRun good = finetuned();
+  EXPECT_THAT(findings_of(good), IsEmpty());
+  CheckedExperiment changed(good);
+  changed.changed = "adapter_model.safetensors: has changed";
+  EXPECT_EQ(findings(run_checks(experiment_checks(), changed)).front().name, "files");
+
+  runfile::ExperimentRun run = good;
+  run.results[4].reset();
+  const auto open = findings_of(run);
+  ASSERT_EQ(open.size(), 2u);
+  EXPECT_THAT(open[0].finding, HasSubstr("1 of 18 trainings are not finished: sft/np10 seed 1"));
+  EXPECT_EQ(open[0].advice, "repeat the gainlens train finetune command, which continues");
+  EXPECT_THAT(open[1].finding, HasSubstr("too few finished seeds for a p: sft/np10 2; it takes 3"));
+
+  run = good;
+  run.arms.pop_back();
+  run.results.resize(15);
+  expect_finding(run, "levels", "missing: bft/np40", "gainlens train finetune");
+
+  run = good;
+  run.results[2]->curve["validation_loss"][1] = missing;
+  expect_finding(run, "diverged", "diverged: sft/np0 seed 2; of the first, its validation_loss is nan after epoch 2");
+  run = good;
+  run.results[3]->curve["training_loss"] = {2, 2.3};
+  expect_finding(run, "diverged", "its last training loss is 2.3, above the 2 of the first epoch");
+
+  run = good;
+  for (const runfile::FilterCurve& curve : runfile::filter_curves())
+    for (std::size_t i = 9; i < 18; ++i) run.results[i]->filter[std::string(curve.name)] = {0.5, 0.5, 0.5, 0.5};
+  EXPECT_THAT(findings_of(run), IsEmpty());
+  run.results[10]->filter["share_at_most"][3] = 1;  // epoch 2, the tested one, of two layers
+  expect_finding(run, "bounds", "lambda_obs in bft/np0 seed 1");
+  run.results[10]->filter["share_at_most"][3] = 0.5;
+  for (const char* name : {"gain", "precision"}) run.results[11]->filter[name].assign(4, missing);
+  expect_finding(run, "filter", "it warms up): bft/np0 seed 2");
+}
+
+TEST(ExperimentChecks, NameScoresThatCannotBe) {
+  const runfile::ExperimentRun good = finetuned();
+  const auto expect_score = [&](const char* score, double value, const std::string& words) {
+    runfile::ExperimentRun run = good;
+    run.results[5]->scores[score][7] = value;
+    run.results[5]->test[score] = mean_score(run.results[5]->scores[score]);
+    if (std::isnan(value)) {
+      const auto found = findings_of(run);
+      ASSERT_EQ(found.size(), 2u) << "the mean of a NaN is none either";
+      EXPECT_THAT(found.front().finding, HasSubstr(words));
+    } else {
+      expect_finding(run, "scores", "scores that cannot be: sft/np10 seed 2; of the first, " + words,
+                     "delete their folders");
+    }
+  };
+  expect_score("f1", 1.25, "f1 holds 1.25; it lies between 0 and 1 (question-7)");
+  expect_score("f1", -0.5, "f1 holds -0.5; it lies between 0 and 1 (question-7)");
+  expect_score("exact_match", 0.5, "exact_match holds 0.5; it is 0 or 1 (question-7)");
+  expect_score("f1", missing, "f1 holds nan, which is no number (question-7)");
+
+  runfile::ExperimentRun run = good;
+  run.results[1]->scores["f1"].pop_back();
+  run.results[1]->test["f1"] = mean_score(run.results[1]->scores["f1"]);
+  expect_finding(run, "scores", "sft/np0 seed 1; of the first, f1 has 59 scores of 60 questions");
+
+  // Other experiments have scores whose bounds nobody knows.
+  run = good;
+  run.unit_scores.push_back({"loss", false, "nats"});
+  for (auto& result : run.results) {
+    result->scores["loss"].assign(60, -7);
+    result->test["loss"] = -7;
+  }
+  EXPECT_THAT(findings_of(run), IsEmpty());
+}
+
+TEST(ExperimentChecks, NameMetricsThatAreNoMeans) {
+  const runfile::ExperimentRun good = finetuned(10);
+  EXPECT_THAT(findings_of(good), IsEmpty());
+  runfile::ExperimentRun run = good;
+  double& stored = run.results[17]->test.at("f1");
+  stored = std::nextafter(stored, 2);
+  expect_finding(run, "means", "a metric is not the mean of its scores: bft/np40 seed 2; of the first, f1 is ");
+  run = good;
+  run.results[0]->test.at("exact_match_not_selected") = run.results[0]->test.at("exact_match") + 0.25;
+  expect_finding(run, "means", "sft/np0 seed 0; of the first, exact_match_not_selected is ");
+  run = good;
+  run.results[0]->test.erase("exact_match");
+  expect_finding(run, "means", "there is no exact_match");
 }
 
 // Language models
@@ -379,8 +497,8 @@ std::string table_of(std::span<const Check<Subject>> checks) {
 /// The tables are written by hand; this prints the right ones where they differ.
 TEST(ChecksPage, ListsEveryCheck) {
   const std::string page = read_text_file(GAINLENS_SOURCE_DIR "/docs/analyses/check.md");
-  for (const std::string& table :
-       {table_of(sweep_checks()), table_of(recommender_checks()), table_of(language_checks()), table_of(unit_checks())})
+  for (const std::string& table : {table_of(sweep_checks()), table_of(recommender_checks()),
+                                   table_of(experiment_checks()), table_of(language_checks()), table_of(unit_checks())})
     EXPECT_THAT(page, HasSubstr(table)) << table;
 }
 

@@ -2,6 +2,7 @@
 #include "runfile/made_experiment_run.h"
 #include "runfile/made_recommend_run.h"
 #include "runfile/run_proof.h"
+#include "support/file_bytes.h"
 #include "support/program.h"
 #include "support/refused_call.h"
 #include "support/shared_data.h"
@@ -56,7 +57,6 @@ TEST_F(ExperimentRunCommands, CompareSpeaksOfDocuments) {
   EXPECT_THAT(json.out, Not(HasSubstr("user")));
 }
 
-TEST_F(ExperimentRunCommands, CompareRefusesWhatItCannotAnswer) {
 TEST_F(ExperimentRunCommands, CompareWarnsOnceOfWhatIsNotProven) {
   const ProgramResult result = run_gainlens({"compare", run_ + ":plain", run_ + ":bft", "--resamples", "50"});
   ASSERT_EQ(result.exit_code, 0) << result.error;
@@ -67,6 +67,7 @@ TEST_F(ExperimentRunCommands, CompareWarnsOnceOfWhatIsNotProven) {
                               ": run.h5 was given without its folder: the files of its trainings were not compared.\n");
 }
 
+TEST_F(ExperimentRunCommands, CompareRefusesWhatItCannotAnswer) {
   expect_refused({"compare", run_ + ":plain"}, "one arm alone");
   expect_refused({"compare", run_, "--baseline", "bff"}, "did you mean 'bft'?");
   expect_refused({"compare", run_, "--metrics", "mrr"}, "'mrr' is no score of the run, which has loss, right");
@@ -91,9 +92,49 @@ TEST_F(ExperimentRunCommands, InspectSaysWhatItHolds) {
   EXPECT_THAT(run_gainlens({"inspect", folder_.path()}).out, HasSubstr("as it was written (sha256)"));
 }
 
+TEST_F(ExperimentRunCommands, CheckNamesWhatIsWrong) {
+  const auto check = [&] { return run_gainlens({"check", run_, "--json"}); };
+  const auto found = [&](const std::string& name) {
+    const Json checks = Json::parse(check().out).at("checks");
+    for (const Json& one : checks)
+      if (one.at("name") == name) return one;
+    return Json();
+  };
+  const ProgramResult sound = check();
+  EXPECT_EQ(sound.exit_code, 0) << sound.error;
+  EXPECT_EQ(found("files").at("known"), false);
+  EXPECT_THAT(found("files").at("finding").get<std::string>(),
+              AllOf(HasSubstr("There is no run.h5.sha256"), HasSubstr("run.h5 was given without its folder")));
+  EXPECT_EQ(found("scores").at("finding"), "every finished training has 2 scores of 40 documents");
+
+  runfile::ExperimentRun run = made_experiment_run({.arms = {"plain", "bft"}});
+  run.results[4].reset();
+  run.results[1]->test.at("loss") += 1e-12;  // rounding, as far as a reader can tell
+  runfile::write_experiment_run(run_, run);
+  const ProgramResult wrong = check();
+  EXPECT_EQ(wrong.exit_code, 1);
+  EXPECT_THAT(wrong.error, HasSubstr("3 of 9 checks found something"));
+  EXPECT_EQ(found("finished").at("finding"), "1 of 6 trainings are not finished: bft seed 1");
+  EXPECT_EQ(found("finished").at("advice"), "repeat the gainlens train command, which continues");
+  EXPECT_THAT(found("means").at("finding").get<std::string>(),
+              HasSubstr("a metric is not the mean of its scores: plain seed 1; of the first, loss is "));
+  EXPECT_THAT(found("seeds").at("finding").get<std::string>(), HasSubstr("bft 2; it takes 3"));
+  EXPECT_THAT(run_gainlens({"check", run_}).out, HasSubstr("found: 1 of 6 trainings are not finished"));
+}
+
+TEST_F(ExperimentRunCommands, CheckRefusesWhatCannotBeRead) {
+  expect_refused({"check", folder_.path() / "none"}, "no such file or folder");
+  write_file(folder_.path() / "request.json", made_experiment_run().request.dump());
+  runfile::write_checksum_beside(run_);
+  std::string bytes = bytes_of(run_);
+  bytes[bytes.size() / 2] ^= 1;
+  write_file(run_, bytes);
+  expect_refused({"check", folder_.path()}, "run.h5: its sha256 is ");
+}
+
 TEST_F(ExperimentRunCommands, OtherCommandsSayWhichOnesReadIt) {
-  const std::string reason = "is the run of an experiment; gainlens compare, report and inspect read it";
-  for (const char* command : {"check", "sinks", "sink-vs-k", "audit"}) expect_refused({command, run_}, reason);
+  const std::string reason = "is the run of an experiment; gainlens compare, check, report and inspect read it";
+  for (const char* command : {"sinks", "sink-vs-k", "audit"}) expect_refused({command, run_}, reason);
   expect_refused({"report", run_}, "is the run of an experiment that has no report; gainlens compare");
   expect_refused({"report", run_, "--paper", "none"}, "--paper: is for other runs");
   expect_refused({"report", run_, "/no/such/folder"}, "give it alone");

@@ -102,6 +102,34 @@ TEST_F(TrainFinetune, PrintsATableAndKeepsARunThatOthersRead) {
   std::filesystem::copy_file(run / "sft/np0/seed-0/result.safetensors", run / "sft/np0/seed-1/result.safetensors",
                              std::filesystem::copy_options::overwrite_existing);
   expect_refused(report(), "not the result of arm sft/np0, seed 1");
+  expect_refused(compare(), "not the result of arm sft/np0, seed 1");
+}
+
+TEST_F(TrainFinetune, ItsRunIsChecked) {
+  ASSERT_EQ(run_gainlens(command({"--arm", "sft,gate", "--seeds", "3", "--lora-rank", "2", "--lora-targets", "q,v"}))
+                .exit_code,
+            0);
+  const auto check = [&] { return run_gainlens({"check", out()}); };
+  const ProgramResult sound = check();
+  EXPECT_EQ(sound.exit_code, 0) << sound.out << sound.error;
+  EXPECT_THAT(sound.out, AllOf(HasSubstr("the files of every training are as it wrote them"),
+                               HasSubstr("all 6 trainings are finished"), HasSubstr("every arm has 1 level"),
+                               HasSubstr("every finished training has 2 scores of 4 questions"),
+                               HasSubstr("every metric is the mean of its scores")));
+  // The adapter of one arm, and the whole checkpoint of the other.
+  for (const char* name : {"sft/np0/seed-1/adapter_model.safetensors", "gate/np0/seed-2/config.json"}) {
+    const std::string file = out() + "/" + name, bytes = bytes_of(file);
+    std::string changed = bytes;
+    changed.back() ^= 1;
+    write_file(file, changed);
+    const ProgramResult found = check();
+    EXPECT_EQ(found.exit_code, 1);
+    EXPECT_THAT(found.out, HasSubstr("found: " + file + ": its sha256 is "));
+    EXPECT_THAT(found.error, HasSubstr("1 of 9 checks found something"));
+    write_file(file, bytes);
+  }
+  std::filesystem::remove(out() + "/sft/np0/seed-0/adapter_config.json");
+  EXPECT_THAT(check().out, HasSubstr("adapter_config.json of this training is missing; put it back"));
 }
 
 TEST_F(TrainFinetune, TheLossesBeforeAFilterIsTrainedAreSaidStoredAndReported) {

@@ -17,6 +17,8 @@ TEST(Divergence, IsALastLossAboveTheFirstOrAboveGuessing) {
   EXPECT_EQ(said({1.5, 1.4, 1.7}), "its last training loss is 1.7, above the 1.5 of the first epoch");
   EXPECT_EQ(said({90, 80, 70}), "its last training loss is 70, above the 2.485 of guessing evenly among 12 items");
   EXPECT_EQ(said({2.5, NAN}), "its last training loss is nan");
+  EXPECT_EQ(divergence(std::vector<double>{90, 98}, 0), "") << "how many choices there are is not known";
+  EXPECT_EQ(divergence(std::vector<double>{3, 4}, 0), "its last training loss is 4, above the 3 of the first epoch");
   EXPECT_EQ(divergence(std::vector<double>{3, 4}, 1000, {"up to the first evaluation", "token"}),
             "its last training loss is 4, above the 3 up to the first evaluation");
 }

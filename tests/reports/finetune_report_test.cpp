@@ -102,6 +102,11 @@ TEST(FinetuneReport, SaysWhatWasRunAndWhatWasNotProven) {
   EXPECT_EQ(said.at("processes"), 2);
   EXPECT_EQ(said.at("trainings_finished"), 29);
   EXPECT_EQ(said.at("unproven"), Json(shown.unproven));
+  // The list of gainlens check.
+  EXPECT_THAT(page, HasSubstr("1 of 30 trainings are not finished: sft/np0 seed 4"));
+  const Json checks = Json::parse(bytes_of(folder.path() / "summary.json")).at("checks");
+  EXPECT_EQ(checks[0].at("finding"), "whether the files have changed; There is no request.json: <i>.");
+  EXPECT_EQ(checks[1].at("ok"), false);
 }
 
 TEST(FinetuneReport, ARequestThatSaysLittleIsNoFailure) {

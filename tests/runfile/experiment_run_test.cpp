@@ -215,7 +215,7 @@ TEST_F(ExperimentRunFile, CutFilesAreRefused) {
 TEST_F(ExperimentRunFile, EachReaderKnowsItsRuns) {
   write_experiment_run(file(), uneven_experiment_run());
   EXPECT_THAT(refusal_of([&] { RunReader::open(folder_.path()); }),
-              HasSubstr("is the run of an experiment; gainlens compare, report and inspect read it"));
+              HasSubstr("is the run of an experiment; gainlens compare, check, report and inspect read it"));
   EXPECT_THAT(
       refusal_of([&] { read_recommend_run(file()); }),
       HasSubstr("its format is 'gainlens-experiment'; a recommender run ('gainlens-recommend') is needed here"));

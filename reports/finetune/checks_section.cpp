@@ -1,0 +1,42 @@
+#include "analyses/checks/training_checks.h"
+#include "reports/finetune/run_section.h"
+#include "reports/words/checks_table.h"
+
+#include <fmt/ranges.h>
+
+namespace gainlens::reports {
+namespace {
+
+std::vector<analyses::CheckResult> results_of(const FinetunedRun& run) {
+  analyses::CheckedExperiment checked(*run.run);
+  // A report refuses a run whose numbers have changed, and reads no checkpoint.
+  checked.unproven = run.unproven.empty() ? "a report reads no checkpoints, and gainlens check does"
+                                          : fmt::format("{}", fmt::join(run.unproven, " "));
+  return analyses::run_checks(analyses::experiment_checks(), checked);
+}
+
+std::vector<Block> blocks(std::span<const FinetunedRun> runs) {
+  PaperTable table = checks_table();
+  table.rows = checks_rows(results_of(runs.front()));
+  return {std::move(table)};
+}
+
+void add_json(const FinetunedRun& run, OrderedJson& summary) {
+  summary["checks"] = analyses::to_json(results_of(run)).at("checks");
+}
+
+}  // namespace
+
+const Section<FinetunedRun>& finetuned_checks_section() {
+  static const Section<FinetunedRun> section = {
+      .name = "checks",
+      .title = "Checks",
+      .question = "Is something wrong with the trainings, and what can one do?",
+      .files = [] { return std::vector<std::string>{"checks"}; },
+      .keys = {"checks"},
+      .blocks = blocks,
+      .add_json = add_json};
+  return section;
+}
+
+}  // namespace gainlens::reports
