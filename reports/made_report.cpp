@@ -135,6 +135,12 @@ Block absence(const std::string& text) {
   return Html{fmt::format("<p class=\"absent\">{}</p>\n", to_html(text))};
 }
 
+Block list(std::span<const std::string> sentences) {
+  std::string items;
+  for (const std::string& sentence : sentences) items += fmt::format("<li>{}</li>\n", to_html(sentence));
+  return Html{fmt::format("<ul>\n{}</ul>\n", items)};
+}
+
 void check_sections(const MadeReport& report) {
   std::set<std::string> names, stems;
   for (const MadeSection& section : report.sections)

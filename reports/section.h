@@ -78,5 +78,7 @@ struct Section {
 Block paragraph(const std::string& text);
 /// A paragraph that says why something is not there.
 Block absence(const std::string& text);
+/// A list of such sentences.
+Block list(std::span<const std::string> sentences);
 
 }  // namespace gainlens::reports

@@ -22,7 +22,7 @@ std::string command_of(const runfile::ExperimentRun& run) {
   return "gainlens " + (named ? printable(kind->get<std::string>(), 60) : std::string("train"));
 }
 
-/// Between which numbers the scores of an answer lie (data/answer_score.h). Others have no bounds that are known here.
+/// Between which numbers the scores of an answer lie (data/answer_scores.h). Others have no bounds that are known here.
 struct Bounds {
   std::string_view score;
   bool is_whole;  ///< 0 or 1, and nothing between

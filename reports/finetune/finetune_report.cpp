@@ -6,6 +6,7 @@
 #include "reports/page/typography.h"
 #include "reports/section.h"
 #include "reports/terminal/compare_words.h"
+#include "reports/words/score_words.h"
 
 #include <fmt/ranges.h>
 

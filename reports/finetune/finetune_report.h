@@ -43,9 +43,6 @@ struct FinetunedRun {
   const std::string& label() const { return name; }
 };
 
-/// "F1" for "f1", "exact match" for "exact_match"; another score keeps its name.
-std::string score_title(const std::string& name);
-
 /// Scores against the share of wrong words, a panel for each score: the mean over seeds of each arm with one standard
 /// error to both sides, as in the paper's figure. Missing with more arms than can be told apart.
 analyses::Maybe<Figure> noise_figure(const analyses::NoiseLevels& levels);

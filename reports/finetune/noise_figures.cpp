@@ -2,6 +2,7 @@
 #include "reports/figures/palette.h"
 #include "reports/figures/plot_script.h"
 #include "reports/finetune/finetune_report.h"
+#include "reports/words/score_words.h"
 
 #include <algorithm>
 #include <cmath>
@@ -75,10 +76,6 @@ std::vector<std::string> scores_of(const NoiseLevels& levels) {
 }
 
 }  // namespace
-
-std::string score_title(const std::string& name) {
-  return name == "f1" ? "F1" : name == "exact_match" ? "exact match" : name;
-}
 
 Maybe<Figure> noise_figure(const NoiseLevels& levels) {
   if (levels.arms.size() > most_runs)

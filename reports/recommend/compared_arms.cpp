@@ -1,5 +1,6 @@
 #include "reports/recommend/compared_arms.h"
 
+#include "reports/comparison/decided_changes.h"
 #include "reports/recommend/paper_numbers.h"
 
 #include <fmt/ranges.h>
@@ -40,17 +41,15 @@ std::vector<ComparedArms> compared_arms(std::span<const ArmComparison> compariso
 }
 
 std::string baseline_of(Comparisons comparisons) {
-  const std::string& first = comparisons.front().comparison.baseline;
-  const bool one = std::all_of(comparisons.begin(), comparisons.end(),
-                               [&](const ComparedArms& arms) { return arms.comparison.baseline == first; });
-  return one ? first : "the baseline";
+  std::vector<std::string> names;
+  for (const ComparedArms& arms : comparisons) names.push_back(arms.comparison.baseline);
+  return common_name(names, "the baseline");
 }
 
-std::string interval_heading(Comparisons comparisons) {
-  const bool stated = std::all_of(comparisons.begin(), comparisons.end(), [](const ComparedArms& arms) {
-    return arms.comparison.baseline_seeds.size() >= analyses::fewest_crossed_seeds;
-  });
-  return stated ? "95% interval" : "interval";
+std::vector<std::size_t> seeds_of(Comparisons comparisons) {
+  std::vector<std::size_t> seeds;
+  for (const ComparedArms& arms : comparisons) seeds.push_back(arms.comparison.baseline_seeds.size());
+  return seeds;
 }
 
 std::vector<std::vector<const ComparedArms*>> by_split(Comparisons comparisons) {

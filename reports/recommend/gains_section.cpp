@@ -1,3 +1,4 @@
+#include "reports/comparison/decided_changes.h"
 #include "reports/recommend/paper_numbers.h"
 #include "reports/recommend/sections.h"
 #include "reports/words/numbers.h"
@@ -29,15 +30,15 @@ std::vector<std::string> paper_row(const ArmComparison& comparison, const Metric
 
 /// The names of the arms where all comparisons have the same, so that a table of one comparison reads by itself.
 std::string common_candidate(Comparisons comparisons) {
-  const std::string& first = comparisons.front().comparison.candidate;
-  const bool one = std::all_of(comparisons.begin(), comparisons.end(),
-                               [&](const ComparedArms& arms) { return arms.comparison.candidate == first; });
-  return one ? first : "candidate";
+  std::vector<std::string> names;
+  for (const ComparedArms& arms : comparisons) names.push_back(arms.comparison.candidate);
+  return common_name(names, "candidate");
 }
 
 std::string common_baseline(Comparisons comparisons) {
-  const std::string name = baseline_of(comparisons);
-  return name == "the baseline" ? "baseline" : name;
+  std::vector<std::string> names;
+  for (const ComparedArms& arms : comparisons) names.push_back(arms.comparison.baseline);
+  return common_name(names, "baseline");
 }
 
 PaperTable means_table(Comparisons comparisons) {
@@ -50,7 +51,7 @@ PaperTable means_table(Comparisons comparisons) {
        {common_baseline(comparisons)},
        {common_candidate(comparisons)},
        {"Δ"},
-       {interval_heading(comparisons)},
+       {interval_heading(seeds_of(comparisons))},
        {"p"},
        {"naive p"}},
       {},
@@ -90,7 +91,7 @@ PaperTable errors_table(Comparisons comparisons) {
       "item count as one unit, because "
       "a model that has learned an item gains on all of them. \"r\" is the correlation of the two arms over "
       "seeds. The bootstrap draws seeds and users; below ten seeds its range has no level.",
-      {{"metric", true}, {"Δ"}, {interval_heading(comparisons)}, {"p"}, {"p"}, {"p"}, {"p"}, {"Δ"}, {"r"}},
+      {{"metric", true}, {"Δ"}, {interval_heading(seeds_of(comparisons))}, {"p"}, {"p"}, {"p"}, {"p"}, {"Δ"}, {"r"}},
       {},
       {{"", 1}, {"seeds and users", 3}, {"naive: seeds alone", 3}, {"bootstrap", 1}, {"", 1}}};
   table.columns[4].heading = "paired t";

@@ -2,7 +2,9 @@
 #include "reports/recommend/run_sections.h"
 
 #include <iterator>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace gainlens::reports {
@@ -18,10 +20,11 @@ constexpr std::string_view notes[] = {
 };
 
 std::vector<Block> blocks(TrainedRuns runs) {
-  std::vector<std::string_view> all(std::begin(notes), std::end(notes));
-  if (!runs.front().results.comparisons.empty())
-    all.insert(all.end(), comparison_notes().begin(), comparison_notes().end());
-  if (const std::string_view note = paper_note(runs.front().results.paper); !note.empty()) all.push_back(note);
+  std::vector<std::string> all(std::begin(notes), std::end(notes));
+  if (!runs.front().results.comparisons.empty()) {
+    for (std::string& note : recommender_notes()) all.push_back(std::move(note));
+  }
+  if (const std::string_view note = paper_note(runs.front().results.paper); !note.empty()) all.emplace_back(note);
   return {list(all)};
 }
 

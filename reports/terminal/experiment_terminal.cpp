@@ -3,6 +3,7 @@
 #include "analyses/gain_decisions.h"
 #include "core/counted.h"
 #include "reports/terminal/compare_words.h"
+#include "reports/words/score_words.h"
 
 #include <fmt/format.h>
 
@@ -16,23 +17,6 @@ using namespace compare_words;
 using analyses::ExperimentComparison;
 using analyses::Measured;
 using analyses::UnitScoreGain;
-
-std::string number(double value) {
-  return fmt::format("{:.5g}", value);
-}
-
-std::string change(double value) {
-  return fmt::format("{:+.4g}", value);
-}
-
-std::string interval(const analyses::Interval& ends) {
-  return change(ends.low) + " to " + change(ends.high);
-}
-
-std::string arm(const analyses::ArmSummary& summary) {
-  return fmt::format("{} ({})", number(summary.mean),
-                     summary.deviation ? fmt::format("{:.2g}", *summary.deviation) : "-");
-}
 
 /// The width of the column of names.
 std::size_t width_of_names(std::span<const ExperimentComparison> comparisons) {
@@ -58,19 +42,11 @@ std::string answer(std::span<const ExperimentComparison> comparisons, std::size_
     if (row.metric == 0)
       text += fmt::format("{}, {}, {}\n", comparison.title(), counted(comparison.baseline_seeds.size(), "seed"),
                           counted(comparison.units, comparison.unit));
-    text += fmt::format(decision_line, "  " + gain.score.name, width + 2, change(gain.seeds.difference),
-                        ends_of(gain.difference, interval) + kind_of(gain.difference), p_number(row.p),
+    text += fmt::format(decision_line, "  " + gain.score.name, width + 2, score_change(gain.seeds.difference),
+                        ends_of(gain.difference, score_interval) + kind_of(gain.difference), p_number(row.p),
                         p_number(row.holm), p_number(gain.seeds.naive_p), row.in_words());
   }
   return text;
-}
-
-std::string equivalence_in_words(const analyses::Equivalence& equivalence) {
-  if (equivalence.flatness == analyses::Flatness::unknown) return "not testable: " + equivalence.p.reason();
-  return fmt::format(
-      "{} within ±{:g}: p {}, 90% {}",
-      equivalence.flatness == analyses::Flatness::equivalent ? "equivalent" : "not shown to be equivalent",
-      equivalence.margin, p_number(equivalence.p), interval(*equivalence.interval));
 }
 
 constexpr const char* score_line = "{:<{}} {:<7} {:<22} {:<22} {:>8}\n";
@@ -83,7 +59,7 @@ std::string one(const ExperimentComparison& comparison, std::size_t width) {
   for (const UnitScoreGain& gain : comparison.scores) {
     const analyses::SeedComparison& seeds = gain.seeds;
     text += fmt::format(score_line, gain.score.name, width, gain.score.higher_is_better ? "higher" : "lower",
-                        arm(seeds.baseline), arm(seeds.candidate), p_number(seeds.signs.p));
+                        score_number(seeds.baseline), score_number(seeds.candidate), p_number(seeds.signs.p));
     for (const std::string& reason :
          {seeds.naive_p.reason(), seeds.signs.p.reason(), stated_p(gain.difference).reason()})
       reasons.add(reason);

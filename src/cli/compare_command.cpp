@@ -18,6 +18,7 @@
 #include "core/strata.h"
 #include "data/item_ranks.h"
 #include "data/leave_one_out.h"
+#include "reports/comparison/experiment_page.h"
 #include "reports/recommend/compare_report.h"
 #include "reports/terminal/compare_terminal.h"
 #include "reports/terminal/experiment_terminal.h"
@@ -67,6 +68,13 @@ struct GivenArms {
   std::vector<analyses::ArmOf<Run>> arms;
   std::vector<std::pair<fs::path, std::vector<std::string>>> unproven;  ///< of each run, once
 
+  /// "RUN: sentence" of all runs.
+  std::vector<std::string> sentences() const {
+    std::vector<std::string> all;
+    for (const auto& [path, own] : unproven)
+      for (const std::string& sentence : own) all.push_back(printable(path.string()) + ": " + sentence);
+    return all;
+  }
   /// To be called when nothing is refused any more.
   void tell() const {
     for (const auto& [path, sentences] : unproven) tell_unproven(path, sentences);
@@ -209,9 +217,9 @@ void compare_recommenders(const CompareArguments& arguments, const GlobalOptions
 
 /// Refuses what only comparisons of recommenders have.
 void check_experiment_arguments(const CompareArguments& arguments) {
-  const bool given[] = {!arguments.out.empty(), arguments.edges != CompareArguments{}.edges, !arguments.paper.empty(),
+  const bool given[] = {arguments.edges != CompareArguments{}.edges, !arguments.paper.empty(),
                         !arguments.data.path.empty()};
-  const char* const options[] = {"--out", "--edges", "--paper", "--data"};
+  const char* const options[] = {"--edges", "--paper", "--data"};
   for (std::size_t i = 0; i < std::size(options); ++i)
     CHECK(!given[i], "{}: is for recommender runs, and {} is the run of an experiment; leave it out", options[i],
           printable(arguments.runs.front()));
@@ -222,11 +230,15 @@ void compare_experiments(const CompareArguments& arguments, const GlobalOptions&
   analyses::ExperimentOptions options{.scores = arguments.metrics, .margin = arguments.margin};
   options.resampling.seed = global.seed;
   options.resamples = {arguments.resamples, global.seed};
+  if (!arguments.out.empty()) check_holds_no_run(arguments.out);
   const auto given = read_arms<runfile::ExperimentRun>(arguments.runs, &prove_experiment_run);
   std::vector<analyses::ExperimentComparison> comparisons;
   for (const analyses::ExperimentPair& pair : analyses::pair_arms(given.arms, arguments.pairing))
     comparisons.push_back(analyses::compare_arms(pair, options));
   given.tell();
+  if (!arguments.out.empty())
+    tell_written(reports::write_experiment_page(comparisons, given.sentences(), arguments.out), arguments.out,
+                 "compare");
   if (!global.json) {
     print_result("{}", reports::print_comparisons(comparisons));
     return;

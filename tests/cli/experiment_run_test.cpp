@@ -67,13 +67,29 @@ TEST_F(ExperimentRunCommands, CompareWarnsOnceOfWhatIsNotProven) {
                               ": run.h5 was given without its folder: the files of its trainings were not compared.\n");
 }
 
+TEST_F(ExperimentRunCommands, CompareWritesAPage) {
+  const std::string page = folder_.path() / "page";
+  const ProgramResult result = run_gainlens({"compare", run_, "--resamples", "50", "--out", page});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.error, HasSubstr(page + "/report.html\n"));
+  EXPECT_THAT(result.out, HasSubstr("bft against plain on made texts"));
+  EXPECT_THAT(bytes_of(page + "/report.html"),
+              AllOf(HasSubstr("bft against plain on made texts, 3 seeds"),
+                    HasSubstr("Not everything of these runs was proven. " + run_ + ": There is no run.h5.sha256")));
+  const Json summary = Json::parse(bytes_of(page + "/summary.json"));
+  const ProgramResult json = run_gainlens({"compare", run_, "--resamples", "50", "--json"});
+  for (const Json& comparison : Json::parse(json.out).at("comparisons"))
+    EXPECT_EQ(summary.at("runs").at(comparison.at("candidate").get<std::string>() + " against plain on made texts"),
+              comparison);
+}
+
 TEST_F(ExperimentRunCommands, CompareRefusesWhatItCannotAnswer) {
   expect_refused({"compare", run_ + ":plain"}, "one arm alone");
   expect_refused({"compare", run_, "--baseline", "bff"}, "did you mean 'bft'?");
   expect_refused({"compare", run_, "--metrics", "mrr"}, "'mrr' is no score of the run, which has loss, right");
   expect_refused({"compare", run_, "--metrics", "loss,loss"}, "--metrics: 'loss' is given twice");
   expect_refused({"compare", run_, "--margin", "0"}, "--margin: 0; must be above 0");
-  expect_refused({"compare", run_, "--out", folder_.path() / "page"}, "--out: is for recommender runs");
+  expect_refused({"compare", run_, "--out", folder_.path()}, "is the folder of a run; choose another folder");
   expect_refused({"compare", run_, "--edges", "paper"}, "--edges: is for recommender runs");
   expect_refused({"compare", run_, "--paper", "none"}, "--paper: is for recommender runs");
   const std::string other = (folder_.path() / "other.h5").string();

@@ -1,0 +1,50 @@
+#pragma once
+
+#include "analyses/gain_decisions.h"
+#include "analyses/measured.h"
+#include "analyses/seed_unit.h"
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// Words of pages that compare arms, whatever their units are.
+namespace gainlens::reports {
+
+/// A row of a table of decisions.
+struct DecidedChange {
+  std::string title;   ///< of its comparison; rows of one comparison follow each other
+  std::string metric;  ///< title
+  analyses::GainDecision decision;
+};
+
+/// Who wins, in a few sentences.
+std::string answer_in_words(std::span<const DecidedChange> changes);
+
+/// What the numbers of seeds of some comparisons mean, each sentence once.
+/// @param unit  what a unit is called
+std::vector<std::string> notes_on_few_seeds(std::span<const std::size_t> seeds, std::string_view unit);
+
+/// What tells a table of decisions apart from the decision of a reader, after what it holds.
+/// @param units  "users"
+std::string decisions_in_words(std::span<const DecidedChange> changes, std::string_view units);
+
+/// "95% interval" if every comparison has seeds enough, otherwise "interval", because what it is stands behind it.
+std::string interval_heading(std::span<const std::size_t> seeds);
+/// For programs: "95%, seeds and users", "range without a level" or "95%, users alone"; empty without an estimate.
+std::string interval_kind(const analyses::Maybe<analyses::CrossedEstimate>& estimate);
+
+/// The name that all have; else `otherwise`.
+std::string common_name(std::span<const std::string> names, std::string_view otherwise);
+
+/// What such a page does not say. @param unit  what a unit is called
+std::vector<std::string> comparison_notes(std::string_view unit);
+
+/// What the forest of a page must not be read as.
+inline constexpr const char* forest_cannot =
+    "An interval that holds 0 does not show that two arms are equally good. The intervals of two candidates may "
+    "overlap although the candidates differ: compare these two arms themselves.";
+
+}  // namespace gainlens::reports

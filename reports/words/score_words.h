@@ -1,0 +1,25 @@
+#pragma once
+
+#include "analyses/equivalence.h"
+#include "analyses/measured.h"
+#include "analyses/seed_comparison.h"
+
+#include <string>
+
+/// How the scores of experiments are written, for a terminal and on pages.
+namespace gainlens::reports {
+
+/// "F1" for "f1", "exact match" for "exact_match"; another score keeps its name.
+std::string score_title(const std::string& name);
+/// "0.44712"
+std::string score_number(double value);
+/// "0.44712 (0.036)", with the deviation over seeds; "-" stands for a missing one.
+std::string score_number(const analyses::ArmSummary& arm);
+/// "+0.0123"
+std::string score_change(double value);
+/// "-0.01 to +0.04"
+std::string score_interval(const analyses::Interval& ends);
+/// "equivalent within ±0.1: p 0.0123, 90% -0.01 to +0.04"
+std::string equivalence_in_words(const analyses::Equivalence& equivalence);
+
+}  // namespace gainlens::reports
