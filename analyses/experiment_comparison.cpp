@@ -1,6 +1,7 @@
 #include "analyses/experiment_comparison.h"
 
 #include "core/check.h"
+#include "core/counted.h"
 
 #include <cmath>
 
@@ -42,6 +43,11 @@ std::string ExperimentComparison::title() const {
   return fmt::format("{} against {} on {}", candidate, baseline, printable(data_set, 60));
 }
 
+std::string ExperimentComparison::selection_note() const {
+  if (selection_units == 0) return {};
+  return fmt::format("The first {} chose the best epoch too, and count here.", counted(selection_units, unit));
+}
+
 ExperimentComparison compare_arms(const ExperimentPair& pair, const ExperimentOptions& options) {
   CHECK(!options.margin || (*options.margin > 0 && std::isfinite(*options.margin)), "--margin: {}; must be above 0",
         *options.margin);
@@ -54,6 +60,7 @@ ExperimentComparison compare_arms(const ExperimentPair& pair, const ExperimentOp
                                   .baseline_seeds = pair.baseline.seeds(),
                                   .candidate_seeds = pair.candidate.seeds(),
                                   .units = run.units.size(),
+                                  .selection_units = run.selection_units(),
                                   .scores = {}};
   for (const std::string& name : names_of_scores(run, options))
     comparison.scores.push_back(gain_of_score(pair, name, options));
@@ -69,6 +76,7 @@ OrderedJson to_json(const ExperimentComparison& comparison) {
                       {"units", comparison.units},
                       {"split", comparison.split},
                       {"scores", OrderedJson::object()}};
+  if (comparison.selection_units > 0) json["selection_units"] = comparison.selection_units;
   for (const UnitScoreGain& gain : comparison.scores) {
     OrderedJson own = {{"better", gain.score.higher_is_better ? "higher" : "lower"}, {"measure", gain.score.measure}};
     own.update(to_json(static_cast<const ScoreGain&>(gain)));

@@ -35,10 +35,13 @@ struct ExperimentComparison {
   std::string baseline, candidate;  ///< labels
   std::vector<std::uint64_t> baseline_seeds, candidate_seeds;
   std::size_t units;
+  std::size_t selection_units = 0;  ///< of these, the first ones, which chose the best epoch too
   std::vector<UnitScoreGain> scores;
 
   /// "bft against plain on wiki"
   std::string title() const;
+  /// What it means that some units chose the best epoch too; empty if none did.
+  std::string selection_note() const;
 };
 
 /// Source: docs/inference.md, "Gains over seeds".

@@ -60,6 +60,7 @@ Maybe<ExperimentPair> two_arms(const Source& source, const std::filesystem::path
   const std::vector<std::size_t> levels = levels_of(source.levels, range);
   auto pair = std::make_shared<ExperimentRun>();
   pair->request = source.run.request;
+  pair->request["data"].erase("selection_rows");  // none of the units that are left
   pair->unit_scores = source.run.unit_scores;
   pair->units = {source.run.units.begin() + static_cast<std::ptrdiff_t>(source.levels.selection_units),
                  source.run.units.end()};
@@ -109,16 +110,6 @@ NoiseCell cell_of(const Source& source, std::size_t arm, std::size_t level) {
       if (!runfile::is_of_start(name)) cell.means[name].push_back(value);
   }
   return cell;
-}
-
-std::size_t selection_units(const ExperimentRun& run) {
-  const Json& data = run.request.at("data");
-  const auto found = data.find("selection_rows");
-  if (found == data.end()) return 0;
-  CHECK(found->is_number_unsigned() && found->get<std::uint64_t>() <= run.units.size(),
-        "request: 'selection_rows' must be a number of units, at most {}", run.units.size());
-  const auto count = found->get<std::size_t>();
-  return count < run.units.size() ? count : 0;  // with nothing else all are counted
 }
 
 /// The names of the arms as they come, the baseline first.
@@ -173,7 +164,7 @@ NoiseLevels noise_levels(const std::filesystem::path& path, const std::shared_pt
     if (const auto level = runfile::noise_of_variant(runfile::variant_of(label))) percents.insert(*level);
   }
   levels.levels = {percents.begin(), percents.end()};
-  levels.selection_units = selection_units(*run);
+  levels.selection_units = run->selection_units();  // with nothing else all are counted
   Source source{*run, levels, {}};
   for (const std::string& arm : levels.arms) {
     auto& places = source.places.emplace_back();

@@ -53,13 +53,6 @@ std::string fault_of_scores(const CheckedExperiment& checked, const TrainedSeed&
   return {};
 }
 
-/// The first units, which chose the best epoch too.
-std::size_t selection_units(const runfile::ExperimentRun& run) {
-  const Json& data = run.request.at("data");
-  const auto rows = data.find("selection_rows");
-  return rows != data.end() && rows->is_number_unsigned() ? rows->get<std::size_t>() : 0;
-}
-
 std::string fault_of_mean(const TrainedSeed& seed, const std::string& metric, std::span<const double> scores) {
   const auto stored = seed.test.find(metric);
   if (stored == seed.test.end()) return fmt::format("there is no {}", metric);
@@ -69,7 +62,7 @@ std::string fault_of_mean(const TrainedSeed& seed, const std::string& metric, st
 }
 
 std::string fault_of_means(const CheckedExperiment& checked, const TrainedSeed& seed) {
-  const std::size_t selection = selection_units(checked.run);
+  const std::size_t selection = checked.run.selection_units();
   for (const UnitScore& score : checked.run.unit_scores) {
     const auto found = seed.scores.find(score.name);
     const std::span<const double> all = found == seed.scores.end() ? std::span<const double>() : found->second;
@@ -113,7 +106,7 @@ CheckOutcome levels(const CheckedExperiment& checked) {
   std::vector<std::string> missing;
   for (const std::string& arm : arms) {
     for (const std::string& variant : variants) {
-      const std::string label = arm + "/" + variant;
+      const std::string label = fmt::format("{}/{}", arm, variant);
       if (std::ranges::find(checked.run.arms, label) == checked.run.arms.end()) missing.push_back(printable(label, 60));
     }
   }

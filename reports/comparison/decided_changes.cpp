@@ -24,6 +24,7 @@ std::string rows_in_words(std::span<const DecidedChange> changes,
     kept.back().second.push_back(change.metric);
   }
   std::vector<std::string> all;
+  all.reserve(kept.size());
   for (const auto& [title, metrics] : kept) all.push_back(fmt::format("{} in {}", title, fmt::join(metrics, ", ")));
   return fmt::format("{}", fmt::join(all, "; "));
 }

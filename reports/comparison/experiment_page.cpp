@@ -86,10 +86,6 @@ std::string baseline_of(Experiments experiments) {
   return common_name(names, "the baseline");
 }
 
-std::string p_cell(const analyses::Measured& p) {
-  return p ? compare_words::p_number(p) : "–";
-}
-
 std::string interval_cell(const analyses::Maybe<analyses::CrossedEstimate>& estimate) {
   return analyses::shown_ends(estimate)
              ? compare_words::ends_of(estimate, score_interval) + compare_words::kind_of(estimate)
@@ -131,8 +127,9 @@ PaperTable decisions_table(Experiments experiments) {
     for (std::size_t i = 0; i < one.decisions.size(); ++i) {
       const UnitScoreGain& gain = one.comparison.scores[i];
       table.rows.push_back({score_heading(gain.score), score_change(gain.seeds.difference),
-                            interval_cell(gain.difference), p_cell(one.decisions[i].p), p_cell(one.decisions[i].holm),
-                            p_cell(gain.seeds.naive_p), one.decisions[i].in_words()});
+                            interval_cell(gain.difference), p_on_page(one.decisions[i].p),
+                            p_on_page(one.decisions[i].holm), p_on_page(gain.seeds.naive_p),
+                            one.decisions[i].in_words()});
       if (tests_equivalence)
         table.rows.back().push_back(gain.equivalence ? equivalence_in_words(*gain.equivalence) : "–");
     }
@@ -298,7 +295,7 @@ PaperTable scores_table(Experiments experiments) {
   return table;
 }
 
-std::string bootstrap_cell(const UnitScoreGain& gain) {
+std::string bootstrap_on_page(const UnitScoreGain& gain) {
   const auto& bootstrap = gain.bootstrap.difference;
   return bootstrap ? score_interval(bootstrap->range) + (bootstrap->is_95 ? "" : " (no level)") : "–";
 }
@@ -315,9 +312,9 @@ PaperTable tests_table(Experiments experiments) {
   for (const ComparedExperiment& one : experiments) {
     table.rows.push_back({one.title});
     for (const UnitScoreGain& gain : one.comparison.scores)
-      table.rows.push_back({score_heading(gain.score), p_cell(analyses::stated_p(gain.difference)),
-                            p_cell(gain.seeds.naive_p), p_cell(gain.seeds.signs.p), p_cell(gain.seeds.ranks.p),
-                            p_cell(gain.seeds.flips.p), bootstrap_cell(gain)});
+      table.rows.push_back({score_heading(gain.score), p_on_page(analyses::stated_p(gain.difference)),
+                            p_on_page(gain.seeds.naive_p), p_on_page(gain.seeds.signs.p), p_on_page(gain.seeds.ranks.p),
+                            p_on_page(gain.seeds.flips.p), bootstrap_on_page(gain)});
   }
   return table;
 }
@@ -330,6 +327,7 @@ std::vector<std::string> data_in_words(Experiments experiments) {
     std::string sentence =
         fmt::format("{}: {}, seeds {}, split {}.", printable(c.data_set, 60), counted(c.units, c.unit),
                     compare_words::paired_seeds(c.baseline_seeds, c.candidate_seeds), short_checksum(c.split));
+    if (const std::string note = c.selection_note(); !note.empty()) sentence += " " + note;
     if (std::ranges::find(sentences, sentence) == sentences.end()) sentences.push_back(std::move(sentence));
   }
   return sentences;
@@ -400,6 +398,7 @@ WrittenReport write_experiment_page(std::span<const ExperimentComparison> compar
   report.summary["unproven"] = unproven;
   report.title = "gainlens compare";
   std::vector<std::string> titles;
+  titles.reserve(experiments.size());
   for (const ComparedExperiment& one : experiments) titles.push_back(escape_html(one.title));
   report.header =
       fmt::format("<header>\n<h1>Is one arm better?</h1>\n<p class=\"lead\">{} of arms, paired by seed: {}.</p>\n",

@@ -205,7 +205,9 @@ std::vector<std::string> forest_names(const std::vector<std::pair<std::string, s
   constexpr std::size_t most_characters = 24;
   std::vector<std::string> names;
   for (const auto& [candidate, data_set] : comparisons) {
-    const std::string name = splits == 1 ? candidate : candidates.size() == 1 ? data_set : candidate + ", " + data_set;
+    const std::string name = splits == 1              ? candidate
+                             : candidates.size() == 1 ? data_set
+                                                      : fmt::format("{}, {}", candidate, data_set);
     names.push_back(name.size() > most_characters ? name.substr(0, most_characters - 1) + "…" : name);
   }
   return names;

@@ -113,10 +113,6 @@ std::string ends_of(const analyses::UnitScoreGain& gain) {
   return compare_words::ends_of(gain.difference, ends) + compare_words::kind_of(gain.difference);
 }
 
-std::string p_of(const analyses::Measured& p) {
-  return p ? compare_words::p_number(p) : "–";
-}
-
 /// The decision of a gain's score; null for a gain that is none of the rows.
 const GainDecision* decision_of(const NoiseLevels& levels, const NoiseGain& gain, std::size_t score) {
   const std::vector<const NoiseGain*> rows = levels.rows();
@@ -166,8 +162,8 @@ PaperTable gains_table(const NoiseLevels& levels) {
                                                        counted(gain.comparison->baseline_seeds.size(), "seed"))
                                          : "",
                               score_title(own.score.name), signed_number(own.seeds.difference), ends_of(own),
-                              p_of(analyses::stated_p(own.difference)),
-                              decision != nullptr ? p_of(decision->holm) : "–", p_of(gain.naive_p[score]),
+                              p_on_page(analyses::stated_p(own.difference)),
+                              decision != nullptr ? p_on_page(decision->holm) : "–", p_on_page(gain.naive_p[score]),
                               decision != nullptr ? decision->in_words() : ""});
       }
     }

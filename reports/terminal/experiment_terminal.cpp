@@ -67,6 +67,7 @@ std::string one(const ExperimentComparison& comparison, std::size_t width) {
   for (const UnitScoreGain& gain : comparison.scores) {
     if (gain.equivalence) text += fmt::format("  {} {}\n", gain.score.name, equivalence_in_words(*gain.equivalence));
   }
+  if (const std::string note = comparison.selection_note(); !note.empty()) text += note + "\n";
   return text + reasons.text() + notes_on_seeds(comparison.baseline_seeds.size(), comparison.unit);
 }
 

@@ -26,6 +26,10 @@ std::string score_interval(const analyses::Interval& ends) {
   return score_change(ends.low) + " to " + score_change(ends.high);
 }
 
+std::string p_on_page(const analyses::Measured& p) {
+  return p ? compare_words::p_number(p) : "–";
+}
+
 std::string equivalence_in_words(const analyses::Equivalence& equivalence) {
   if (equivalence.flatness == analyses::Flatness::unknown) return "not testable: " + equivalence.p.reason();
   return fmt::format(

@@ -19,6 +19,8 @@ std::string score_number(const analyses::ArmSummary& arm);
 std::string score_change(double value);
 /// "-0.01 to +0.04"
 std::string score_interval(const analyses::Interval& ends);
+/// "0.0123"; a dash if it is missing.
+std::string p_on_page(const analyses::Measured& p);
 /// "equivalent within ±0.1: p 0.0123, 90% -0.01 to +0.04"
 std::string equivalence_in_words(const analyses::Equivalence& equivalence);
 

@@ -179,6 +179,16 @@ const UnitScore& ExperimentRun::score(const std::string& name, std::string_view 
                 did_you_mean(name, names));
 }
 
+std::size_t ExperimentRun::selection_units() const {
+  const Json& data = request.at("data");
+  const auto found = data.find("selection_rows");
+  if (found == data.end()) return 0;
+  CHECK(found->is_number_unsigned() && found->get<std::uint64_t>() <= units.size(),
+        "request: 'selection_rows' must be a number of units, at most {}", units.size());
+  const auto count = found->get<std::size_t>();
+  return count < units.size() ? count : 0;
+}
+
 bool have_same_units(const ExperimentRun& one, const ExperimentRun& other) {
   return one.unit() == other.unit() && one.units == other.units;
 }

@@ -3,6 +3,7 @@
 #include "core/unit_scores.h"
 #include "runfile/trained_run.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -30,6 +31,9 @@ struct ExperimentRun : TrainedRun {  // the request has the text "unit" too
 
   /// What a unit is called: "document".
   std::string unit() const { return request.at("unit"); }
+  /// The number of the first units, which chose the best epoch too ("selection_rows" of the request's data); 0 where
+  /// there are none, or no others. @throws InvalidArgument  it is no number of units
+  std::size_t selection_units() const;
   /// The place of a score. @throws InvalidArgument  there is none of this name (nearest match named)
   const UnitScore& score(const std::string& name, std::string_view where) const;
 };

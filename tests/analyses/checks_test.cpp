@@ -396,6 +396,9 @@ TEST(ExperimentChecks, NameMetricsThatAreNoMeans) {
   run = good;
   run.results[0]->test.at("exact_match_not_selected") = run.results[0]->test.at("exact_match") + 0.25;
   expect_finding(run, "means", "sft/np0 seed 0; of the first, exact_match_not_selected is ");
+  run.request["data"]["selection_rows"] = 61u;
+  EXPECT_THAT([&] { findings_of(run); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("'selection_rows' must be a number")));
   run = good;
   run.results[0]->test.erase("exact_match");
   expect_finding(run, "means", "there is no exact_match");

@@ -101,6 +101,18 @@ TEST(ExperimentComparison, SaysWhatIsCompared) {
   EXPECT_FALSE(json["scores"]["loss"].contains("equivalence"));
 }
 
+TEST(ExperimentComparison, SaysThatSomeUnitsChoseTheEpoch) {
+  runfile::ExperimentRun run = made_experiment_run();
+  EXPECT_EQ(compare_arms(pair_of(run), few_resamples).selection_note(), "");
+  EXPECT_FALSE(to_json(compare_arms(pair_of(run), few_resamples)).contains("selection_units"));
+  run.request["data"]["selection_rows"] = 7u;
+  const ExperimentComparison comparison = compare_arms(pair_of(run), few_resamples);
+  EXPECT_EQ(comparison.selection_note(), "The first 7 documents chose the best epoch too, and count here.");
+  EXPECT_EQ(to_json(comparison).at("selection_units"), 7);
+  run.request["data"]["selection_rows"] = -1;
+  EXPECT_THAT(refusal_of([&] { compare_arms(pair_of(run), few_resamples); }), HasSubstr("'selection_rows' must be"));
+}
+
 TEST(ExperimentComparison, ALowerLossIsBetter) {
   const ExperimentComparison comparison = compare_arms(pair_of(made_experiment_run()), few_resamples);
   EXPECT_LT(comparison.scores[0].difference->value, 0);

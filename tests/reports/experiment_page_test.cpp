@@ -83,7 +83,7 @@ TEST(ExperimentPage, SaysWhoIsBetterInTheUnitsOfTheScores) {
 
 TEST(ExperimentPage, TablesForProgramsHaveEveryNumber) {
   const TemporaryFolder folder;
-  const runfile::ExperimentRun run = made_noise_run({.seeds = {0, 1, 2}});
+  const runfile::ExperimentRun run = made_noise_run({.seeds = {0, 1, 2}, .selection = 10});
   const auto comparisons = compared_experiments(run);
   EXPECT_THAT(write_experiment_page(comparisons, {}, folder.path()).failed, IsEmpty());
   const std::string csv = bytes_of(folder.path() / "tables" / "decisions.csv");
@@ -95,7 +95,9 @@ TEST(ExperimentPage, TablesForProgramsHaveEveryNumber) {
                                          f1.difference->interval->high, *f1.difference->p)));
   // Levels of one arm have one colour, so that five of them are no sixth arm.
   EXPECT_TRUE(fs::exists(folder.path() / "forest.svg"));
-  EXPECT_THAT(bytes_of(folder.path() / "report.html"), AllOf(HasSubstr("exact match"), HasSubstr("bft/np10 against")));
+  EXPECT_THAT(bytes_of(folder.path() / "report.html"),
+              AllOf(HasSubstr("exact match"), HasSubstr("bft/np10 against"),
+                    HasSubstr("The first 10 questions chose the best epoch too, and count here.")));
 }
 
 TEST(ExperimentPage, FewSeedsHaveNoLevel) {
