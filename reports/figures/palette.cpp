@@ -10,7 +10,7 @@
 namespace gainlens::reports {
 namespace {
 
-constexpr std::array<RunStyle, most_runs> styles = {{
+constexpr std::array<RunStyle, most_runs> run_styles = {{
     {colour::blue, 7, 6, 1},
     {colour::vermillion, 5, 4, 2},
     {colour::green, 9, 8, 4},
@@ -63,7 +63,7 @@ std::pair<std::string, std::size_t> hexadecimal(std::string_view text) {
 
 const RunStyle& run_style(std::size_t run) {
   ASSERT(run < most_runs, "no style for run number {}", run);
-  return styles[run];
+  return run_styles[run];
 }
 
 const LayerStyle& layer_style(std::size_t layer) {

@@ -15,13 +15,13 @@ std::vector<analyses::CheckResult> results_of(const FinetunedRun& run) {
   return analyses::run_checks(analyses::experiment_checks(), checked);
 }
 
-std::vector<Block> blocks(std::span<const FinetunedRun> runs) {
+std::vector<Block> checks_blocks(std::span<const FinetunedRun> runs) {
   PaperTable table = checks_table();
   table.rows = checks_rows(results_of(runs.front()));
   return {std::move(table)};
 }
 
-void add_json(const FinetunedRun& run, OrderedJson& summary) {
+void add_checks_json(const FinetunedRun& run, OrderedJson& summary) {
   summary["checks"] = analyses::to_json(results_of(run)).at("checks");
 }
 
@@ -34,8 +34,8 @@ const Section<FinetunedRun>& finetuned_checks_section() {
       .question = "Is something wrong with the trainings, and what can one do?",
       .files = [] { return std::vector<std::string>{"checks"}; },
       .keys = {"checks"},
-      .blocks = blocks,
-      .add_json = add_json};
+      .blocks = checks_blocks,
+      .add_json = add_checks_json};
   return section;
 }
 

@@ -107,7 +107,7 @@ PaperTable settings_table(const FinetunedRun& run) {
   return table;
 }
 
-std::vector<Block> blocks(Runs runs) {
+std::vector<Block> run_blocks(Runs runs) {
   std::vector<Block> all{run_table(runs.front())};
   PaperTable settings = settings_table(runs.front());
   if (!settings.rows.empty()) {
@@ -118,7 +118,7 @@ std::vector<Block> blocks(Runs runs) {
   return all;
 }
 
-void add_json(const FinetunedRun& run, OrderedJson& summary) {
+void add_run_json(const FinetunedRun& run, OrderedJson& summary) {
   const runfile::ExperimentRun& read = *run.run;
   const Json processes = found(run, "/processes");
   summary["run"] = {{"model", found(run, "/model")},
@@ -157,8 +157,8 @@ const Section<FinetunedRun>& finetuned_run_section() {
             return std::vector<std::string>{"run", "settings"};
           },
       .keys = {"run"},
-      .blocks = blocks,
-      .add_json = add_json};
+      .blocks = run_blocks,
+      .add_json = add_run_json};
   return section;
 }
 

@@ -50,7 +50,7 @@ PaperTable decisions_table(Comparisons comparisons, std::span<const DecidedChang
   return table;
 }
 
-std::vector<Block> blocks(Comparisons comparisons) {
+std::vector<Block> decisions_blocks(Comparisons comparisons) {
   const std::vector<DecidedChange> changes = decided(comparisons);
   std::vector<Block> all = {paragraph(answer_in_words(changes)), decisions_table(comparisons, changes)};
   for (const std::string& note : notes_on_few_seeds(seeds_of(comparisons), "user")) all.push_back(paragraph(note));
@@ -62,7 +62,7 @@ std::vector<Block> blocks(Comparisons comparisons) {
   return all;
 }
 
-void add_json(const ComparedArms& arms, OrderedJson& summary) {
+void add_decisions_json(const ComparedArms& arms, OrderedJson& summary) {
   summary["decisions"] = OrderedJson::object();
   for (const GainDecision& row : arms.decisions())
     summary["decisions"][arms.comparison.metrics[row.metric].metric.name()] = to_json(row);
@@ -100,15 +100,15 @@ CsvTable csv_of(Comparisons comparisons) {
   return table;
 }
 
-std::vector<CsvTable> tables(const ComparedArms& arms) {
+std::vector<CsvTable> decisions_tables(const ComparedArms& arms) {
   return {csv_of({&arms, 1})};
 }
 
-std::vector<CsvTable> common_tables(Comparisons comparisons) {
+std::vector<CsvTable> common_decisions_tables(Comparisons comparisons) {
   return {csv_of(comparisons)};
 }
 
-std::vector<std::string> files() {
+std::vector<std::string> decisions_files() {
   return {"decisions", "forest"};
 }
 
@@ -118,12 +118,12 @@ const Section<ComparedArms>& decisions_section() {
   static const Section<ComparedArms> section = {.name = "decisions",
                                                 .title = "Who is better",
                                                 .question = "Which arm is better, by how much, and how sure is it?",
-                                                .files = files,
+                                                .files = decisions_files,
                                                 .keys = {"decisions"},
-                                                .blocks = blocks,
-                                                .add_json = add_json,
-                                                .tables = tables,
-                                                .common_tables = common_tables};
+                                                .blocks = decisions_blocks,
+                                                .add_json = add_decisions_json,
+                                                .tables = decisions_tables,
+                                                .common_tables = common_decisions_tables};
   return section;
 }
 

@@ -147,7 +147,7 @@ PaperTable filter_table(const std::vector<FilteredArm>& arms) {
   return table;
 }
 
-std::vector<Block> blocks(TrainedRuns runs) {
+std::vector<Block> filter_blocks(TrainedRuns runs) {
   const std::vector<FilteredArm> arms = filtered_arms(runs.front());
   if (arms.empty()) return {};
   const Caption caption = {
@@ -174,7 +174,7 @@ std::vector<Block> blocks(TrainedRuns runs) {
   return found;
 }
 
-std::vector<CsvTable> tables(const TrainedRun& trained) {
+std::vector<CsvTable> filter_tables(const TrainedRun& trained) {
   CsvTable table{"filter", {"arm", "layer", "epoch"}, {}};
   for (const runfile::FilterCurve& curve : runfile::filter_curves()) table.header.emplace_back(curve.name);
   for (const FilteredArm& arm : filtered_arms(trained)) {
@@ -192,7 +192,7 @@ std::vector<CsvTable> tables(const TrainedRun& trained) {
   return {table};
 }
 
-std::vector<std::string> files() {
+std::vector<std::string> filter_files() {
   return {"filter"};
 }
 
@@ -202,10 +202,10 @@ const Section<TrainedRun>& filter_section() {
   static const Section<TrainedRun> section = {.name = "filter",
                                               .title = "The filter, by layer",
                                               .question = "What do precisions and gains do in each layer?",
-                                              .files = files,
+                                              .files = filter_files,
                                               .keys = {},
-                                              .blocks = blocks,
-                                              .tables = tables};
+                                              .blocks = filter_blocks,
+                                              .tables = filter_tables};
   return section;
 }
 

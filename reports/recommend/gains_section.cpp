@@ -128,7 +128,7 @@ std::vector<std::string> data_in_words(Comparisons comparisons) {
   return sentences;
 }
 
-std::vector<Block> blocks(Comparisons comparisons) {
+std::vector<Block> gains_blocks(Comparisons comparisons) {
   std::vector<Block> all = {means_table(comparisons)};
   for (const std::string& sentence : data_in_words(comparisons)) all.push_back(paragraph(sentence));
   all.emplace_back(FoldStart{"Every test of these gains"});
@@ -137,11 +137,11 @@ std::vector<Block> blocks(Comparisons comparisons) {
   return all;
 }
 
-void add_json(const ComparedArms& arms, OrderedJson& summary) {
+void add_gains_json(const ComparedArms& arms, OrderedJson& summary) {
   summary.update(to_json(arms.comparison));
 }
 
-std::vector<CsvTable> tables(const ComparedArms& arms) {
+std::vector<CsvTable> gains_tables(const ComparedArms& arms) {
   CsvTable table{"comparison",
                  {"data_set",
                   "backbone",
@@ -199,7 +199,7 @@ std::vector<CsvTable> tables(const ComparedArms& arms) {
   return {table};
 }
 
-std::vector<std::string> files() {
+std::vector<std::string> gains_files() {
   return {"comparison", "gains"};
 }
 
@@ -209,11 +209,11 @@ const Section<ComparedArms>& gains_section() {
   static const Section<ComparedArms> section = {.name = "gains",
                                                 .title = "Gains",
                                                 .question = "By how much does an arm differ from its baseline?",
-                                                .files = files,
+                                                .files = gains_files,
                                                 .keys = {"metrics"},
-                                                .blocks = blocks,
-                                                .add_json = add_json,
-                                                .tables = tables};
+                                                .blocks = gains_blocks,
+                                                .add_json = add_gains_json,
+                                                .tables = gains_tables};
   return section;
 }
 

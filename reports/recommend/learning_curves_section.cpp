@@ -26,7 +26,7 @@ std::vector<LabelledCurves> curves_of(const Group& group) {
   return curves;
 }
 
-std::vector<Block> blocks(Comparisons comparisons) {
+std::vector<Block> learning_curves_blocks(Comparisons comparisons) {
   std::vector<Block> all;
   for (const Group& group : by_split(comparisons)) {
     const std::vector<LabelledCurves> curves = curves_of(group);
@@ -48,12 +48,12 @@ std::vector<Block> blocks(Comparisons comparisons) {
   return all;
 }
 
-std::vector<CsvTable> tables(const ComparedArms& arms) {
+std::vector<CsvTable> learning_curves_tables(const ComparedArms& arms) {
   const std::vector<LabelledCurves> both = {baseline_curves(arms), candidate_curves(arms)};
   return {learning_curves_csv(both)};
 }
 
-std::vector<std::string> files() {
+std::vector<std::string> learning_curves_files() {
   return {"learning-curves"};
 }
 
@@ -63,10 +63,10 @@ const Section<ComparedArms>& learning_curves_section() {
   static const Section<ComparedArms> section = {.name = "learning-curves",
                                                 .title = "Learning curves",
                                                 .question = "Were the arms trained to their end?",
-                                                .files = files,
+                                                .files = learning_curves_files,
                                                 .keys = {},
-                                                .blocks = blocks,
-                                                .tables = tables};
+                                                .blocks = learning_curves_blocks,
+                                                .tables = learning_curves_tables};
   return section;
 }
 

@@ -77,7 +77,7 @@ PaperTable holm_table(const PooledComparison& pooled, std::size_t number) {
   return table;
 }
 
-std::vector<Block> blocks(Comparisons comparisons) {
+std::vector<Block> pooled_blocks(Comparisons comparisons) {
   std::vector<Block> all;
   const std::vector<PooledComparison>& pooled = pooled_of(comparisons);
   for (std::size_t i = 0; i < pooled.size(); ++i) {
@@ -87,12 +87,12 @@ std::vector<Block> blocks(Comparisons comparisons) {
   return all;
 }
 
-void add_common_json(Comparisons comparisons, OrderedJson& summary) {
+void add_common_pooled_json(Comparisons comparisons, OrderedJson& summary) {
   summary["pooled"] = OrderedJson::array();
   for (const PooledComparison& pooled : pooled_of(comparisons)) summary["pooled"].push_back(to_json(pooled));
 }
 
-std::vector<std::string> files() {
+std::vector<std::string> pooled_files() {
   return {"pooled", "pooled-holm"};
 }
 
@@ -102,10 +102,10 @@ const Section<ComparedArms>& pooled_section() {
   static const Section<ComparedArms> section = {.name = "pooled",
                                                 .title = "Over data sets",
                                                 .question = "Do several data sets gain together?",
-                                                .files = files,
+                                                .files = pooled_files,
                                                 .keys = {},
-                                                .blocks = blocks,
-                                                .add_common_json = add_common_json};
+                                                .blocks = pooled_blocks,
+                                                .add_common_json = add_common_pooled_json};
   return section;
 }
 

@@ -69,7 +69,7 @@ CaptionedFigure captioned_figure(const RecommenderResults& results) {
   return {"quintiles", "Who is recommended well", caption, quintiles_figure(results, metric, "quintiles")};
 }
 
-std::vector<Block> blocks(TrainedRuns runs) {
+std::vector<Block> quintiles_blocks(TrainedRuns runs) {
   const RecommenderResults& results = runs.front().results;
   std::vector<Block> all = {captioned_figure(results)};
   const bool folded = results.arms.size() > 2;
@@ -82,7 +82,7 @@ std::vector<Block> blocks(TrainedRuns runs) {
   return all;
 }
 
-void add_json(const TrainedRun& trained, OrderedJson& summary) {
+void add_quintiles_json(const TrainedRun& trained, OrderedJson& summary) {
   const RecommenderResults& results = trained.results;
   summary["strata"] = OrderedJson::object();
   for (const Grouping& grouping : groupings_of(results)) {
@@ -101,7 +101,7 @@ void add_json(const TrainedRun& trained, OrderedJson& summary) {
 }
 
 /// One row for each group, arm, finished seed and metric.
-std::vector<CsvTable> tables(const TrainedRun& trained) {
+std::vector<CsvTable> quintiles_tables(const TrainedRun& trained) {
   const RecommenderResults& results = trained.results;
   CsvTable table{"quintiles",
                  {"kind", "stratum", "label", "users", "mean_target_count", "mean_history_length", "arm", "seed",
@@ -126,7 +126,7 @@ std::vector<CsvTable> tables(const TrainedRun& trained) {
   return {table};
 }
 
-std::vector<std::string> files() {
+std::vector<std::string> quintiles_files() {
   return {"quintiles", "quintiles-items", "quintiles-users"};
 }
 
@@ -137,11 +137,11 @@ const Section<TrainedRun>& quintiles_section() {
       .name = "quintiles",
       .title = "Who is recommended well",
       .question = "Are rare items and cold users recommended as well as others?",
-      .files = files,
+      .files = quintiles_files,
       .keys = {"strata", "length_frequency_correlation"},
-      .blocks = blocks,
-      .add_json = add_json,
-      .tables = tables};
+      .blocks = quintiles_blocks,
+      .add_json = add_quintiles_json,
+      .tables = quintiles_tables};
   return section;
 }
 

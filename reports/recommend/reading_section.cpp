@@ -9,7 +9,7 @@
 namespace gainlens::reports {
 namespace {
 
-std::vector<Block> blocks(Comparisons comparisons) {
+std::vector<Block> reading_blocks(Comparisons comparisons) {
   std::vector<std::string> all = recommender_notes();
   for (const ComparedArms& arms : comparisons) {
     const std::string_view note = paper_note(arms.comparison.paper);
@@ -18,7 +18,7 @@ std::vector<Block> blocks(Comparisons comparisons) {
   return {list(all)};
 }
 
-std::vector<std::string> files() {
+std::vector<std::string> reading_files() {
   return {};
 }
 
@@ -45,9 +45,9 @@ const Section<ComparedArms>& reading_section() {
   static const Section<ComparedArms> section = {.name = "reading",
                                                 .title = "How to read this page",
                                                 .question = "What do these numbers not say?",
-                                                .files = files,
+                                                .files = reading_files,
                                                 .keys = {},
-                                                .blocks = blocks};
+                                                .blocks = reading_blocks};
   return section;
 }
 

@@ -10,17 +10,17 @@ std::vector<analyses::CheckResult> results_of(const TrainedRun& trained) {
   return analyses::run_checks(analyses::recommender_checks(), analyses::CheckedRecommenders(trained.run()));
 }
 
-std::vector<std::string> files() {
+std::vector<std::string> run_checks_files() {
   return {"checks"};
 }
 
-std::vector<Block> blocks(TrainedRuns runs) {
+std::vector<Block> run_checks_blocks(TrainedRuns runs) {
   PaperTable table = checks_table();
   table.rows = checks_rows(results_of(runs.front()));
   return {std::move(table)};
 }
 
-void add_json(const TrainedRun& trained, OrderedJson& summary) {
+void add_run_checks_json(const TrainedRun& trained, OrderedJson& summary) {
   summary["checks"] = analyses::to_json(results_of(trained)).at("checks");
 }
 
@@ -30,10 +30,10 @@ const Section<TrainedRun>& run_checks_section() {
   static const Section<TrainedRun> section = {.name = "checks",
                                               .title = "Checks",
                                               .question = "Is something wrong with the trainings, and what can one do?",
-                                              .files = files,
+                                              .files = run_checks_files,
                                               .keys = {"checks"},
-                                              .blocks = blocks,
-                                              .add_json = add_json};
+                                              .blocks = run_checks_blocks,
+                                              .add_json = add_run_checks_json};
   return section;
 }
 

@@ -106,12 +106,12 @@ PaperTable settings_table(const TrainedRun& trained) {
   return table;
 }
 
-std::vector<Block> blocks(TrainedRuns runs) {
+std::vector<Block> run_facts_blocks(TrainedRuns runs) {
   const TrainedRun& trained = runs.front();
   return {facts_table(trained), FoldStart{"All settings of the training"}, settings_table(trained), FoldEnd{}};
 }
 
-void add_json(const TrainedRun& trained, OrderedJson& summary) {
+void add_run_facts_json(const TrainedRun& trained, OrderedJson& summary) {
   const runfile::RecommendRun& run = trained.run();
   OrderedJson& json = summary["run"];
   json = {{"backbone", run.backbone()},
@@ -127,7 +127,7 @@ void add_json(const TrainedRun& trained, OrderedJson& summary) {
     json["other_than_preset"][setting.key] = {{"run", setting.value}, {"preset", setting.preset}};
 }
 
-std::vector<std::string> files() {
+std::vector<std::string> run_facts_files() {
   return {"run", "settings"};
 }
 
@@ -137,10 +137,10 @@ const Section<TrainedRun>& run_facts_section() {
   static const Section<TrainedRun> section = {.name = "run",
                                               .title = "What was trained",
                                               .question = "Which model, which data, which settings?",
-                                              .files = files,
+                                              .files = run_facts_files,
                                               .keys = {"run"},
-                                              .blocks = blocks,
-                                              .add_json = add_json};
+                                              .blocks = run_facts_blocks,
+                                              .add_json = add_run_facts_json};
   return section;
 }
 

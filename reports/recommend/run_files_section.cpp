@@ -6,7 +6,7 @@
 namespace gainlens::reports {
 namespace {
 
-std::vector<Block> blocks(TrainedRuns runs) {
+std::vector<Block> run_files_blocks(TrainedRuns runs) {
   return {Html{fmt::format(
       "<p>Beside this page lie every figure as SVG, PDF and PNG, every number in <code>summary.json</code> and "
       "<code>tables/*.csv</code>, and every table of this page as LaTeX in <code>tables/*.tex</code>. The paper is "
@@ -17,7 +17,7 @@ std::vector<Block> blocks(TrainedRuns runs) {
       escape_html(short_checksum(runs.front().run().split())))}};
 }
 
-std::vector<std::string> files() {
+std::vector<std::string> run_files_files() {
   return {};
 }
 
@@ -28,9 +28,9 @@ const Section<TrainedRun>& run_files_section() {
       .name = "files",
       .title = "Files",
       .question = "Which files lie beside the page, and from which was it made?",
-      .files = files,
+      .files = run_files_files,
       .keys = {},
-      .blocks = blocks};
+      .blocks = run_files_blocks};
   return section;
 }
 

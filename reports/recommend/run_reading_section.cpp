@@ -19,7 +19,7 @@ constexpr std::string_view notes[] = {
     "Groups of users differ in more than their name says: the columns \"target count\" and \"known items\" show it.",
 };
 
-std::vector<Block> blocks(TrainedRuns runs) {
+std::vector<Block> run_reading_blocks(TrainedRuns runs) {
   std::vector<std::string> all(std::begin(notes), std::end(notes));
   if (!runs.front().results.comparisons.empty()) {
     for (std::string& note : recommender_notes()) all.push_back(std::move(note));
@@ -28,7 +28,7 @@ std::vector<Block> blocks(TrainedRuns runs) {
   return {list(all)};
 }
 
-std::vector<std::string> files() {
+std::vector<std::string> run_reading_files() {
   return {};
 }
 
@@ -38,9 +38,9 @@ const Section<TrainedRun>& run_reading_section() {
   static const Section<TrainedRun> section = {.name = "reading",
                                               .title = "How to read this page",
                                               .question = "What do these numbers not say?",
-                                              .files = files,
+                                              .files = run_reading_files,
                                               .keys = {},
-                                              .blocks = blocks};
+                                              .blocks = run_reading_blocks};
   return section;
 }
 

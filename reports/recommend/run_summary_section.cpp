@@ -93,7 +93,7 @@ std::string unfinished(const RecommenderResults& results) {
       results.finished(), counted(results.run->results.size(), "training"), arms);
 }
 
-std::vector<Block> blocks(TrainedRuns runs) {
+std::vector<Block> run_summary_blocks(TrainedRuns runs) {
   const RecommenderResults& results = runs.front().results;
   std::vector<Block> all;
   if (const std::string text = unfinished(results); !text.empty()) all.push_back(absence(text));
@@ -105,7 +105,7 @@ std::vector<Block> blocks(TrainedRuns runs) {
   return all;
 }
 
-std::vector<std::string> files() {
+std::vector<std::string> run_summary_files() {
   return {};
 }
 
@@ -115,9 +115,9 @@ const Section<TrainedRun>& run_summary_section() {
   static const Section<TrainedRun> section = {.name = "summary",
                                               .title = "Summary",
                                               .question = "What came out, in a paragraph?",
-                                              .files = files,
+                                              .files = run_summary_files,
                                               .keys = {},
-                                              .blocks = blocks};
+                                              .blocks = run_summary_blocks};
   return section;
 }
 

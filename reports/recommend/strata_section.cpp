@@ -140,7 +140,7 @@ void add_blocks(std::vector<Block>& all, const ComparedArms& arms, std::size_t n
   if (!correlation.empty()) all.push_back(paragraph(correlation));
 }
 
-std::vector<Block> blocks(Comparisons comparisons) {
+std::vector<Block> strata_blocks(Comparisons comparisons) {
   std::vector<Block> all;
   for (std::size_t i = 0; i < comparisons.size(); ++i) {
     const bool folded = comparisons.size() > 1;
@@ -151,7 +151,7 @@ std::vector<Block> blocks(Comparisons comparisons) {
   return all;
 }
 
-std::vector<CsvTable> tables(const ComparedArms& arms) {
+std::vector<CsvTable> strata_tables(const ComparedArms& arms) {
   CsvTable table{
       "strata",
       {"kind", "stratum", "label", "users", "mean_target_count", "mean_history_length", "metric", "baseline_mean",
@@ -180,7 +180,7 @@ std::vector<CsvTable> tables(const ComparedArms& arms) {
   return {table};
 }
 
-std::vector<std::string> files() {
+std::vector<std::string> strata_files() {
   return {"strata-items", "strata-users", "interactions", "slopes", "strata"};
 }
 
@@ -190,10 +190,10 @@ const Section<ComparedArms>& strata_section() {
   static const Section<ComparedArms> section = {.name = "strata",
                                                 .title = "Rare items and cold users",
                                                 .question = "Who gains?",
-                                                .files = files,
+                                                .files = strata_files,
                                                 .keys = {},
-                                                .blocks = blocks,
-                                                .tables = tables};
+                                                .blocks = strata_blocks,
+                                                .tables = strata_tables};
   return section;
 }
 

@@ -137,7 +137,7 @@ PaperTable published_table(const std::vector<analyses::PublishedResult>& results
   return table;
 }
 
-std::vector<Block> blocks(TrainedRuns runs) {
+std::vector<Block> test_metrics_blocks(TrainedRuns runs) {
   const TrainedRun& trained = runs.front();
   std::vector<Block> all = {metrics_table(trained)};
   const auto published = published_beside(trained.run());
@@ -146,7 +146,7 @@ std::vector<Block> blocks(TrainedRuns runs) {
   return all;
 }
 
-void add_json(const TrainedRun& trained, OrderedJson& summary) {
+void add_test_metrics_json(const TrainedRun& trained, OrderedJson& summary) {
   summary["arms"] = OrderedJson::object();
   for (const ArmResult& arm : trained.results.arms) summary["arms"][arm.name] = to_json(arm);
   summary["published"] = analyses::to_json(published_beside(trained.run()));
@@ -168,7 +168,7 @@ void add_json(const TrainedRun& trained, OrderedJson& summary) {
 }
 
 /// One row for each arm and finished seed.
-std::vector<CsvTable> tables(const TrainedRun& trained) {
+std::vector<CsvTable> test_metrics_tables(const TrainedRun& trained) {
   CsvTable table{"test-metrics", {"arm", "seed", "epochs", "best_epoch"}, {}};
   for (const RankingMetric& metric : ranking_metrics()) table.header.push_back(metric.name());
   for (const ListMetric& metric : list_metrics()) table.header.emplace_back(metric.name);
@@ -192,7 +192,7 @@ std::vector<CsvTable> tables(const TrainedRun& trained) {
   return {table};
 }
 
-std::vector<std::string> files() {
+std::vector<std::string> test_metrics_files() {
   return {"test-metrics", "published", "list-metrics"};
 }
 
@@ -202,11 +202,11 @@ const Section<TrainedRun>& test_metrics_section() {
   static const Section<TrainedRun> section = {.name = "test-metrics",
                                               .title = "Test metrics",
                                               .question = "How well does each arm recommend?",
-                                              .files = files,
+                                              .files = test_metrics_files,
                                               .keys = {"arms", "paper", "published"},
-                                              .blocks = blocks,
-                                              .add_json = add_json,
-                                              .tables = tables};
+                                              .blocks = test_metrics_blocks,
+                                              .add_json = add_test_metrics_json,
+                                              .tables = test_metrics_tables};
   return section;
 }
 

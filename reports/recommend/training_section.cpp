@@ -45,7 +45,7 @@ PaperTable training_table(const TrainedRun& trained) {
   return table;
 }
 
-std::vector<Block> blocks(TrainedRuns runs) {
+std::vector<Block> training_blocks(TrainedRuns runs) {
   const std::vector<LabelledCurves> curves = curves_of(runs.front());
   const Caption caption = {
       learning_curves_in_words(curves),
@@ -57,11 +57,11 @@ std::vector<Block> blocks(TrainedRuns runs) {
       training_table(runs.front())};
 }
 
-std::vector<CsvTable> tables(const TrainedRun& trained) {
+std::vector<CsvTable> training_tables(const TrainedRun& trained) {
   return {learning_curves_csv(curves_of(trained))};
 }
 
-std::vector<std::string> files() {
+std::vector<std::string> training_files() {
   return {"learning-curves", "training"};
 }
 
@@ -71,10 +71,10 @@ const Section<TrainedRun>& training_section() {
   static const Section<TrainedRun> section = {.name = "learning-curves",
                                               .title = "Learning curves",
                                               .question = "Were the arms trained to their end?",
-                                              .files = files,
+                                              .files = training_files,
                                               .keys = {},
-                                              .blocks = blocks,
-                                              .tables = tables};
+                                              .blocks = training_blocks,
+                                              .tables = training_tables};
   return section;
 }
 
