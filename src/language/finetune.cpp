@@ -12,6 +12,7 @@
 #include "data/answer_scores.h"
 #include "data/chunks.h"
 #include "experiment/finished_jobs.h"
+#include "experiment/proven_result.h"
 #include "experiment/result_file.h"
 #include "formats/adapter_folder.h"
 #include "generation/generate.h"
@@ -205,13 +206,7 @@ class Finetuning : public experiment::Subject {
     return own;
   }
   experiment::StoredResult prove(const experiment::Job& job) const override {
-    experiment::StoredResult stored =
-        experiment::load_result(job.folder / experiment::result_name, job.label(), job.seed);
-    runfile::prove_kept(stored.kept, all_files(job),
-                        {"this training", experiment::result_name,
-                         fmt::format("delete {} and repeat the command, which trains this seed again",
-                                     printable(job.folder.string()))});
-    return stored;
+    return experiment::prove_result(job.folder, job.label(), job.seed);
   }
   bool may_go_on() const override { return false; }  // the number of epochs is part of the request
   experiment::StoredResult run(const experiment::Work& work) override;
