@@ -45,7 +45,8 @@ std::string ExperimentComparison::title() const {
 
 std::string ExperimentComparison::selection_note() const {
   if (selection_units == 0) return {};
-  return fmt::format("The first {} chose the best epoch too, and count here.", counted(selection_units, unit));
+  return fmt::format("The first {} chose the best epoch too. They count here; gainlens report leaves them out.",
+                     counted(selection_units, unit));
 }
 
 ExperimentComparison compare_arms(const ExperimentPair& pair, const ExperimentOptions& options) {

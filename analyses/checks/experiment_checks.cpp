@@ -75,7 +75,7 @@ std::string fault_of_means(const CheckedExperiment& checked, const TrainedSeed& 
   return {};
 }
 
-/// The number of choices of a prediction is not stored.
+/// Why it has diverged; without a comparison with guessing, because the number of choices is not stored.
 std::string divergence_of(const TrainedSeed& seed) {
   for (const auto& [name, values] : seed.curve) {
     const auto bad = std::ranges::find_if(values, [](double value) { return !std::isfinite(value); });

@@ -27,11 +27,11 @@ std::string answer_in_words(std::span<const DecidedChange> changes);
 /// @param unit  what a unit is called
 std::vector<std::string> notes_on_few_seeds(std::span<const std::size_t> seeds, std::string_view unit);
 
-/// What tells a table of decisions apart from the decision of a reader, after what it holds.
+/// The last sentences of a table's caption: what Holm's p and the naive p are, and what "not shown" means.
 /// @param units  "users"
 std::string decisions_in_words(std::span<const DecidedChange> changes, std::string_view units);
 
-/// "95% interval" if every comparison has seeds enough, otherwise "interval", because what it is stands behind it.
+/// "95% interval" if every comparison has seeds enough, otherwise "interval", and each cell says which kind.
 std::string interval_heading(std::span<const std::size_t> seeds);
 /// For programs: "95%, seeds and users", "range without a level" or "95%, users alone"; empty without an estimate.
 std::string interval_kind(const analyses::Maybe<analyses::CrossedEstimate>& estimate);

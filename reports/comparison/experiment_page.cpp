@@ -6,9 +6,9 @@
 #include "reports/comparison/forest.h"
 #include "reports/page/html.h"
 #include "reports/page/typography.h"
-#include "reports/recommend/paper_numbers.h"
 #include "reports/section.h"
-#include "reports/terminal/compare_words.h"
+#include "reports/words/compare_words.h"
+#include "reports/words/numbers.h"
 #include "reports/words/score_words.h"
 #include "runfile/trained_run.h"
 
@@ -92,6 +92,16 @@ std::string interval_cell(const analyses::Maybe<analyses::CrossedEstimate>& esti
              : "–";
 }
 
+/// How many units chose the best epoch and count all the same, each sentence once and with a blank in front.
+std::string selection_notes(Experiments experiments) {
+  std::string notes;
+  for (const ComparedExperiment& one : experiments) {
+    const std::string note = one.comparison.selection_note();
+    if (!note.empty() && notes.find(note) == std::string::npos) notes += " " + note;
+  }
+  return notes;
+}
+
 /// "loss (nats), lower is better"
 std::string score_heading(const UnitScore& score) {
   const std::string measure = score.measure == "1" ? "" : fmt::format(" ({})", score.measure);
@@ -107,8 +117,8 @@ PaperTable decisions_table(Experiments experiments) {
   PaperTable table{
       "decisions",
       fmt::format("Who is better, and how sure. A change is the difference of the means over the {0}s, in the unit of "
-                  "the score. Its interval and p count other seeds and other {0}s: this p decides, at 5%. {1}",
-                  unit, decisions_in_words(decided(experiments), unit + "s")),
+                  "the score. Its interval and p count other seeds and other {0}s: this p decides, at 5%. {1}{2}",
+                  unit, decisions_in_words(decided(experiments), unit + "s"), selection_notes(experiments)),
       {{"score", true},
        {"change"},
        {interval_heading(seed_counts(experiments))},
@@ -137,7 +147,7 @@ PaperTable decisions_table(Experiments experiments) {
   return table;
 }
 
-/// Scores of one unit of measurement share an axis, and have a figure. So many stems can be written.
+/// One figure for each unit of measurement, at most so many.
 constexpr std::size_t most_figures = 4;
 
 std::string forest_stem(std::size_t number) {
@@ -327,7 +337,6 @@ std::vector<std::string> data_in_words(Experiments experiments) {
     std::string sentence =
         fmt::format("{}: {}, seeds {}, split {}.", printable(c.data_set, 60), counted(c.units, c.unit),
                     compare_words::paired_seeds(c.baseline_seeds, c.candidate_seeds), short_checksum(c.split));
-    if (const std::string note = c.selection_note(); !note.empty()) sentence += " " + note;
     if (std::ranges::find(sentences, sentence) == sentences.end()) sentences.push_back(std::move(sentence));
   }
   return sentences;

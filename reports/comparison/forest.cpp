@@ -21,6 +21,17 @@ int dash_of(ForestLine line) {
   return line == ForestLine::stated ? 1 : line == ForestLine::range ? 2 : 3;
 }
 
+/// At most 24 characters of UTF-8.
+std::string shortened(const std::string& name) {
+  constexpr std::size_t most_characters = 24;
+  const auto begins = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; };
+  if (static_cast<std::size_t>(std::ranges::count_if(name, begins)) <= most_characters) return name;
+  std::size_t characters = 0, end = 0;
+  for (; end < name.size(); ++end)
+    if (begins(name[end]) && ++characters == most_characters) break;
+  return name.substr(0, end) + "…";
+}
+
 struct Axis {
   double low = 0, high = 0;
 };
@@ -202,13 +213,19 @@ std::vector<std::string> forest_names(const std::vector<std::pair<std::string, s
                                       std::size_t splits) {
   std::set<std::string> candidates;
   for (const auto& [candidate, data_set] : comparisons) candidates.insert(candidate);
-  constexpr std::size_t most_characters = 24;
   std::vector<std::string> names;
   for (const auto& [candidate, data_set] : comparisons) {
     const std::string name = splits == 1              ? candidate
                              : candidates.size() == 1 ? data_set
                                                       : fmt::format("{}, {}", candidate, data_set);
-    names.push_back(name.size() > most_characters ? name.substr(0, most_characters - 1) + "…" : name);
+    names.push_back(shortened(name));
+  }
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::string name = names[i];
+    if (std::ranges::count(names, name) == 1) continue;
+    int place = 0;  // of those with this name, in the order of the tables
+    for (std::string& other : names)
+      if (other == name) other += fmt::format(" #{}", ++place);
   }
   return names;
 }

@@ -5,7 +5,7 @@
 #include "reports/finetune/run_section.h"
 #include "reports/page/typography.h"
 #include "reports/section.h"
-#include "reports/terminal/compare_words.h"
+#include "reports/words/compare_words.h"
 #include "reports/words/score_words.h"
 
 #include <fmt/ranges.h>

@@ -2,7 +2,7 @@
 
 #include "core/counted.h"
 #include "core/number_ranges.h"
-#include "reports/recommend/paper_numbers.h"
+#include "reports/words/numbers.h"
 
 #include <fmt/ranges.h>
 

@@ -37,10 +37,6 @@ std::string shown_title(const analyses::ArmComparison& comparison) {
                      printable(comparison.data_set, 60), backbone_title(comparison.backbone));
 }
 
-std::string short_checksum(const std::string& checksum) {
-  return printable(checksum.substr(0, 12));
-}
-
 std::string metric_number(double value) {
   return without_zero(fmt::format("{:.4f}", value));
 }

@@ -15,8 +15,6 @@ namespace gainlens::reports {
 std::string backbone_title(const std::string& backbone);
 /// "bft against plain on Beauty (SASRec)"
 std::string shown_title(const analyses::ArmComparison& comparison);
-/// The first twelve digits of a checksum; the whole one is in summary.json.
-std::string short_checksum(const std::string& checksum);
 
 /// ".0881"; a number of at least 1 keeps its digits: "1.2000".
 std::string metric_number(double value);

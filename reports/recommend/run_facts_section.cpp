@@ -2,6 +2,7 @@
 
 #include "core/number_ranges.h"
 #include "reports/recommend/paper_numbers.h"
+#include "reports/words/numbers.h"
 
 #include <algorithm>
 

@@ -2,6 +2,7 @@
 
 #include "reports/page/typography.h"
 #include "reports/recommend/paper_numbers.h"
+#include "reports/words/numbers.h"
 
 namespace gainlens::reports {
 namespace {

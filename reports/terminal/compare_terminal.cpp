@@ -3,7 +3,7 @@
 #include "analyses/gain_decisions.h"
 #include "core/counted.h"
 #include "reports/recommend/stratum_words.h"
-#include "reports/terminal/compare_words.h"
+#include "reports/words/compare_words.h"
 
 #include <fmt/ranges.h>
 

@@ -2,7 +2,7 @@
 
 #include "analyses/gain_decisions.h"
 #include "core/counted.h"
-#include "reports/terminal/compare_words.h"
+#include "reports/words/compare_words.h"
 #include "reports/words/score_words.h"
 
 #include <fmt/format.h>
@@ -45,6 +45,8 @@ std::string answer(std::span<const ExperimentComparison> comparisons, std::size_
     text += fmt::format(decision_line, "  " + gain.score.name, width + 2, score_change(gain.seeds.difference),
                         ends_of(gain.difference, score_interval) + kind_of(gain.difference), p_number(row.p),
                         p_number(row.holm), p_number(gain.seeds.naive_p), row.in_words());
+    const std::string note = comparison.selection_note();
+    if (row.metric + 1 == comparison.scores.size() && !note.empty()) text += "  " + note + "\n";
   }
   return text;
 }
@@ -67,7 +69,6 @@ std::string one(const ExperimentComparison& comparison, std::size_t width) {
   for (const UnitScoreGain& gain : comparison.scores) {
     if (gain.equivalence) text += fmt::format("  {} {}\n", gain.score.name, equivalence_in_words(*gain.equivalence));
   }
-  if (const std::string note = comparison.selection_note(); !note.empty()) text += note + "\n";
   return text + reasons.text() + notes_on_seeds(comparison.baseline_seeds.size(), comparison.unit);
 }
 

@@ -1,5 +1,7 @@
 #include "reports/words/numbers.h"
 
+#include "core/error.h"
+
 #include <cmath>
 
 namespace gainlens::reports {
@@ -53,6 +55,10 @@ std::string shown(const analyses::Maybe<analyses::Aggregate>& aggregate) {
 
 std::string shown(const analyses::Change& change) {
   return change.mean ? with_interval(shown_signed(change.mean), change.interval) : nothing;
+}
+
+std::string short_checksum(const std::string& checksum) {
+  return printable(checksum.substr(0, 12));
 }
 
 }  // namespace gainlens::reports

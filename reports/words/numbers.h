@@ -23,4 +23,7 @@ std::string shown(const analyses::Maybe<analyses::Aggregate>& aggregate);
 std::string shown(const analyses::Change& change);
 std::string with_interval(const std::string& value, const analyses::Maybe<analyses::Interval>& interval);
 
+/// The first twelve digits of a checksum; the whole one is in summary.json.
+std::string short_checksum(const std::string& checksum);
+
 }  // namespace gainlens::reports

@@ -1,6 +1,6 @@
 #include "reports/words/score_words.h"
 
-#include "reports/terminal/compare_words.h"
+#include "reports/words/compare_words.h"
 
 #include <fmt/format.h>
 

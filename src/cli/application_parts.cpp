@@ -71,7 +71,7 @@ constexpr std::array all_subcommands = {
     Subcommand{"hooks", "List the hook sites of a model and the shapes of their tensors"},
     Subcommand{"train", "Train a model from scratch"},
     Subcommand{"evaluate", "Measure how well a model predicts"},
-    Subcommand{"compare", "Compare the arms of recommender runs, paired by seed, with tests that count users too"},
+    Subcommand{"compare", "Compare arms of trainings, paired by seed, with tests that count users or questions too"},
     Subcommand{"gain-by",
                "When does an arm gain? Compare the arms of runs whose data differ in one number, and draw it"},
     Subcommand{

@@ -58,15 +58,21 @@ bool is_run_of_arms(const fs::path& folder) {
   return runfile::is_recommend_run(folder) || runfile::is_experiment_run(folder);
 }
 
-/// The run of which the folder is ARM or ARM/VARIANT: it holds the folders of seeds. Nothing: it is none.
-std::optional<fs::path> run_of_arm(const fs::path& folder) {
+/// Whether folders of seeds lie in the folder, or in folders of it.
+/// @param levels  1: in it alone
+bool holds_seeds(const fs::path& folder, int levels) {
   std::error_code ignored;
-  const bool holds_seeds = std::any_of(
-      fs::directory_iterator(folder, ignored), fs::directory_iterator(),
-      [](const auto& entry) { return experiment::seed_of_folder(entry.path().filename().string()).has_value(); });
-  if (!holds_seeds) return std::nullopt;
-  for (const fs::path& run : {folder.parent_path(), folder.parent_path().parent_path()})
-    if (is_run_of_arms(run)) return run;
+  return std::any_of(fs::directory_iterator(folder, ignored), fs::directory_iterator(), [&](const auto& entry) {
+    return experiment::seed_of_folder(entry.path().filename().string()).has_value() ||
+           (levels > 1 && entry.is_directory() && holds_seeds(entry.path(), levels - 1));
+  });
+}
+
+/// The run of which the folder is ARM or ARM/VARIANT. Nothing: it is none.
+std::optional<fs::path> run_of_arm(const fs::path& folder) {
+  const fs::path parent = folder.parent_path();
+  if (is_run_of_arms(parent) && holds_seeds(folder, 2)) return parent;
+  if (is_run_of_arms(parent.parent_path()) && holds_seeds(folder, 1)) return parent.parent_path();
   return std::nullopt;
 }
 
@@ -83,11 +89,14 @@ void refuse_recommender(const fs::path& path) {
 void refuse_other_than_sweep(const fs::path& path) {
   const std::string shown = printable(path.string());
   refuse_recommender(path);
-  const std::string checkpoint = path.extension() == ".safetensors" ? printable(path.parent_path().string()) : shown;
-  CHECK(!is_checkpoint(path),
-        "{}: is a checkpoint, and a run is needed here; sweep it first: gainlens sweep {} --text FILE --out RUN, then "
-        "give RUN",
-        shown, checkpoint);
+  const fs::path checkpoint = path.extension() == ".safetensors" ? path.parent_path() : path;
+  const auto trained_by = run_of_arm(real_path(checkpoint).parent_path());
+  CHECK(
+      !is_checkpoint(path),
+      "{}: is a checkpoint, and a run is needed here; {}sweep it first: gainlens sweep {} --text FILE --out RUN, then "
+      "give RUN",
+      shown, trained_by ? fmt::format("give {}, the run of its training, or ", printable(trained_by->string())) : "",
+      printable(checkpoint.string()));
   runfile::refuse_trained_run(path);
 }
 
@@ -146,6 +155,9 @@ void refuse_run_for_checkpoint(const fs::path& path) {
 
 ProvenTrainings<runfile::RecommendRun> prove_recommend_run(const fs::path& path) {
   refuse_recommender(path);
+  const auto trained_by = run_of_arm(real_path(path).parent_path());
+  CHECK(!trained_by, "{}: is one training of the run {}; give the run", printable(path.string()),
+        trained_by ? printable(trained_by->string()) : "");
   recommend::ProvenRun proven = recommend::read_proven_run(path);
   ProvenTrainings<runfile::RecommendRun> found{std::make_shared<const runfile::RecommendRun>(std::move(proven.run))};
   if (!proven.unproven.empty()) found.unproven.push_back(std::move(proven.unproven));

@@ -307,10 +307,10 @@ void add_report(CLI::App& app, const GlobalOptions& global, Action& action) {
       "with a shard that differs from its checksum.\n"
       "RUN can be one recommender run too. The page shows what its arms reach on the test items, the learning curves,\n"
       "and who is recommended well. With several arms, it compares the later arms with the first.\n"
-      "gainlens compare compares several recommender runs. Or RUN is a sweep of recommenders: what the attention of\n"
+      "gainlens compare compares several such runs. Or RUN is a sweep of recommenders: what the attention of\n"
       "each head rests on, and for which users. Or a run of intervene: its table and maps of layers and heads. Or a "
       "run\n"
-      "of train finetune: scores and gains by the share of wrong answers, and what the arms learned.");
+      "of train finetune: scores and gains by the share of wrong answer words, and what the arms learned.");
   auto arguments = std::make_shared<ReportArguments>();
   command->add_option(
       "runs", arguments->runs,

@@ -54,8 +54,10 @@ std::int64_t passages_of(const TrainFinetuneArguments& arguments) {
 
 std::string name_of_data(const TrainFinetuneArguments& arguments) {
   const std::filesystem::path file = arguments.data.empty() ? arguments.task : arguments.data;
-  const std::string name = file.filename().string();
-  return arguments.task == "nq" ? fmt::format("{}, {} passages", name, passages_of(arguments)) : name;
+  std::string name = file.filename().string();
+  if (arguments.task == "nq") name += fmt::format(", {} passages", passages_of(arguments));
+  if (!arguments.test.empty()) name += ", tested on " + std::filesystem::path(arguments.test).filename().string();
+  return name;
 }
 
 std::vector<data::Question> questions_of(const TrainFinetuneArguments& arguments, const std::string& file, bool leads) {
@@ -132,7 +134,7 @@ void print(const std::vector<experiment::Outcome>& outcomes, const std::string& 
                    mean_and_deviation(of.at("f1_not_selected")));
     }
   }
-  print_result("scores of every question: {}/run.h5, which gainlens compare and report read\n", printable(out));
+  print_result("scores of every question: {}/run.h5, which gainlens compare, report and check read\n", printable(out));
 }
 
 /// Refuses options that change nothing in the task, or in any of the arms.

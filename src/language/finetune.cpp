@@ -286,7 +286,7 @@ class Finetuning : public experiment::Subject {
 
   const FinetuneRequest& request_;
   bool leads_;             // this process tells warnings
-  bool quiet_;             // and one tells notes, if they are wanted
+  bool quiet_;             // tells no notes: none are wanted, or another process tells them
   std::int64_t together_;  // processes that work on a training
   models::CheckpointSource source_;
   std::optional<models::LoraOptions> lora_;

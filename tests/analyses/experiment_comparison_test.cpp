@@ -107,7 +107,8 @@ TEST(ExperimentComparison, SaysThatSomeUnitsChoseTheEpoch) {
   EXPECT_FALSE(to_json(compare_arms(pair_of(run), few_resamples)).contains("selection_units"));
   run.request["data"]["selection_rows"] = 7u;
   const ExperimentComparison comparison = compare_arms(pair_of(run), few_resamples);
-  EXPECT_EQ(comparison.selection_note(), "The first 7 documents chose the best epoch too, and count here.");
+  EXPECT_EQ(comparison.selection_note(),
+            "The first 7 documents chose the best epoch too. They count here; gainlens report leaves them out.");
   EXPECT_EQ(to_json(comparison).at("selection_units"), 7);
   run.request["data"]["selection_rows"] = -1;
   EXPECT_THAT(refusal_of([&] { compare_arms(pair_of(run), few_resamples); }), HasSubstr("'selection_rows' must be"));

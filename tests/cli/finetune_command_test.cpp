@@ -169,6 +169,12 @@ TEST_F(TrainFinetune, NothingIsWrittenAmongCheckpoints) {
   refused(demo, job, among);
   refused(demo, job + "/more", among);
   refused(demo, out() + "/sft/np0/seed-1", among);
+  refused(demo, out() + "/sft/np0", among);
+  refused(demo, out() + "/sft", among);
+  expect_refused(run_gainlens({"compare", job}), "is one training of the run " + out() + "; give the run");
+  for (const char* command : {"check", "report"})
+    expect_refused(run_gainlens({command, job}), "is a checkpoint, and a run is needed here; give " + out() +
+                                                     ", the run of its training, or sweep it");
   refused(demo, demo, " lies in the folder of the model, " + demo);
   refused(demo, demo + "/more/deeper", " lies in the folder of the model");
   refused(demo, demo + "/../gated/more", " lies in the folder of the model");

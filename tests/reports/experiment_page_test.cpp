@@ -95,9 +95,11 @@ TEST(ExperimentPage, TablesForProgramsHaveEveryNumber) {
                                          f1.difference->interval->high, *f1.difference->p)));
   // Levels of one arm have one colour, so that five of them are no sixth arm.
   EXPECT_TRUE(fs::exists(folder.path() / "forest.svg"));
-  EXPECT_THAT(bytes_of(folder.path() / "report.html"),
-              AllOf(HasSubstr("exact match"), HasSubstr("bft/np10 against"),
-                    HasSubstr("The first 10 questions chose the best epoch too, and count here.")));
+  EXPECT_THAT(
+      bytes_of(folder.path() / "report.html"),
+      AllOf(HasSubstr("exact match"), HasSubstr("bft/np10 against"),
+            HasSubstr(
+                "The first 10 questions chose the best epoch too. They count here; gainlens report leaves them out.")));
 }
 
 TEST(ExperimentPage, FewSeedsHaveNoLevel) {
@@ -138,6 +140,11 @@ TEST(Forest, NamesTellComparisonsApart) {
   EXPECT_THAT(forest_names({{"bft", "one"}, {"bft", "two"}}, 2), ElementsAre("one", "two"));
   EXPECT_THAT(forest_names({{"bft", "one"}, {"gate", "two"}}, 2), ElementsAre("bft, one", "gate, two"));
   EXPECT_THAT(forest_names({{std::string(30, 'a'), "one"}}, 1), ElementsAre(std::string(23, 'a') + "…"));
+  EXPECT_THAT(forest_names({{"é" + std::string(23, 'a'), "one"}, {"é" + std::string(24, 'a'), "one"}}, 1),
+              ElementsAre("é" + std::string(23, 'a'), "é" + std::string(22, 'a') + "…"));
+  // Two splits of one file.
+  EXPECT_THAT(forest_names({{"bft", "one"}, {"bft", "one"}, {"bft", "two"}}, 3),
+              ElementsAre("one #1", "one #2", "two"));
 }
 
 TEST(DecidedChanges, AreAnsweredByComparison) {

@@ -1,4 +1,4 @@
-#include "reports/terminal/compare_words.h"
+#include "reports/words/compare_words.h"
 
 #include "core/number_ranges.h"
 
