@@ -25,15 +25,38 @@ struct Curve {
 };
 using Panel = std::pair<std::string, std::vector<Curve>>;
 
-/// The places of several arms at one level stand side by side.
-double beside(const NoiseLevels& levels, std::size_t level, std::size_t arm) {
-  const double width = levels.levels.size() > 1 ? levels.levels.back() - levels.levels.front() : 1;
-  const double middle = 0.5 * static_cast<double>(levels.arms.size() - 1);
-  return levels.levels[level] + 0.012 * width * (static_cast<double>(arm) - middle);
-}
+/// Where arms stand on the axis of levels: side by side at each level, as wide apart as the axis allows.
+class LevelAxis {
+ public:
+  explicit LevelAxis(const NoiseLevels& levels) : levels_(levels), one_(levels.levels.size() == 1) {}
+
+  double place(std::size_t level, std::size_t arm) const {
+    const double middle = 0.5 * static_cast<double>(levels_.arms.size() - 1);
+    return levels_.levels[level] + gap() * (static_cast<double>(arm) - middle);
+  }
+  /// One level has half a level to both sides, and one tick.
+  void draw(PlotScript& script) const {
+    const double low = levels_.levels.front(), high = levels_.levels.back();
+    if (one_) {
+      script.line("set xrange [{:.9g}:{:.9g}]", low - 0.5, high + 0.5).line("set xtics ({:.9g})", low);
+    } else {
+      script.value_axis(low, high);
+    }
+    script.line("set xlabel 'wrong answer words (%)' offset 0,0.5");
+  }
+
+ private:
+  double gap() const {
+    return one_ ? 0.6 / static_cast<double>(levels_.arms.size())
+                : 0.012 * (levels_.levels.back() - levels_.levels.front());
+  }
+
+  const NoiseLevels& levels_;
+  bool one_;
+};
 
 /// @param around_zero  whether 0 has a line of its own
-Figure drawn(const std::string& name, const NoiseLevels& levels, const std::vector<Panel>& panels,
+Figure drawn(const std::string& name, const LevelAxis& axis, const std::vector<Panel>& panels,
              const std::vector<LegendEntry>& legend, bool around_zero) {
   PanelGrid grid{page_width, 2.2 + legend_height(legend, page_width)};
   grid.columns = static_cast<int>(panels.size());
@@ -58,10 +81,8 @@ Figure drawn(const std::string& name, const NoiseLevels& levels, const std::vect
       plot += barred_curve(block, curve.rows, run_style(curve.style), {1.2, 0.5, 1.3});
     }
     plot.resize(plot.size() - 2);
-    script.value_axis(levels.levels.front(), levels.levels.back())
-        .line("set xlabel 'wrong answer words (%)' offset 0,0.5")
-        .y_axis(reach.low, reach.high, 0.06)
-        .line("plot {}", plot);
+    axis.draw(script);
+    script.y_axis(reach.low, reach.high, 0.06).line("plot {}", plot);
   }
   script.line("unset multiplot");
   return Figure{name, grid.width, grid.height, script.text()};
@@ -81,6 +102,7 @@ Maybe<Figure> noise_figure(const NoiseLevels& levels) {
   if (levels.arms.size() > most_runs)
     return Maybe<Figure>::none(
         fmt::format("{} arms; {} can be told apart in one figure", levels.arms.size(), most_runs));
+  const LevelAxis axis(levels);
   std::vector<Panel> panels;
   for (const std::string& score : scores_of(levels)) {
     Panel panel{score_title(score), {}};
@@ -92,13 +114,13 @@ Maybe<Figure> noise_figure(const NoiseLevels& levels) {
         const analyses::ArmSummary summary = analyses::arm_summary(cell->means.at(score));
         const double error =
             summary.deviation ? *summary.deviation / std::sqrt(static_cast<double>(cell->seeds.size())) : no_value;
-        curve.rows.push_back({beside(levels, level, arm), summary.mean, summary.mean - error, summary.mean + error});
+        curve.rows.push_back({axis.place(level, arm), summary.mean, summary.mean - error, summary.mean + error});
       }
       panel.second.push_back(std::move(curve));
     }
     panels.push_back(std::move(panel));
   }
-  return drawn("noise-levels", levels, panels, name_runs(levels.arms), /*around_zero=*/false);
+  return drawn("noise-levels", axis, panels, name_runs(levels.arms), /*around_zero=*/false);
 }
 
 Maybe<Figure> noise_gains_figure(const NoiseLevels& levels) {
@@ -107,6 +129,7 @@ Maybe<Figure> noise_gains_figure(const NoiseLevels& levels) {
         fmt::format("{} arms; {} can be told apart in one figure", levels.arms.size(), most_runs));
   const std::vector<const NoiseGain*> rows = levels.rows();
   if (rows.empty()) return Maybe<Figure>::none("no seed has finished two arms");
+  const LevelAxis axis(levels);
   std::vector<Panel> panels;
   for (std::size_t score = 0; score < rows.front()->comparison->scores.size(); ++score) {
     Panel panel{fmt::format("{}: change against {}", score_title(rows.front()->comparison->scores[score].score.name),
@@ -118,7 +141,7 @@ Maybe<Figure> noise_gains_figure(const NoiseLevels& levels) {
         if (row->arm != arm || !row->range.only) continue;
         const analyses::UnitScoreGain& gain = row->comparison->scores[score];
         const auto ends = analyses::shown_ends(gain.difference);
-        curve.rows.push_back({beside(levels, *row->range.only, arm), gain.seeds.difference, ends ? ends->low : no_value,
+        curve.rows.push_back({axis.place(*row->range.only, arm), gain.seeds.difference, ends ? ends->low : no_value,
                               ends ? ends->high : no_value});
       }
       panel.second.push_back(std::move(curve));
@@ -127,7 +150,7 @@ Maybe<Figure> noise_gains_figure(const NoiseLevels& levels) {
   }
   std::vector<LegendEntry> legend;
   for (std::size_t arm = 1; arm < levels.arms.size(); ++arm) legend.push_back(name_run(levels.arms[arm], arm));
-  return drawn("noise-gains", levels, panels, legend, /*around_zero=*/true);
+  return drawn("noise-gains", axis, panels, legend, /*around_zero=*/true);
 }
 
 Maybe<Figure> filter_by_layer_figure(const FilterOfLevel& filter) {

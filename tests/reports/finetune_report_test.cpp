@@ -8,8 +8,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <limits>
 #include <memory>
+#include <set>
+#include <sstream>
 
 namespace gainlens::reports {
 namespace {
@@ -130,6 +133,56 @@ TEST(FinetuneReport, OneArmHasNoGains) {
   const WrittenReport written = write_finetune_report(finetuned(run), folder.path(), {});
   EXPECT_THAT(written.failed, IsEmpty());
   EXPECT_THAT(bytes_of(folder.path() / "report.html"), Not(HasSubstr("Who is better")));
+}
+
+/// The run of one level: sft and bft, without a word that is wrong.
+runfile::ExperimentRun one_level(testing::MadeNoise made = {}) {
+  runfile::ExperimentRun run = made_noise_run(made), one = run;
+  one.arms = {run.arms[0], run.arms[3]};
+  one.results.clear();
+  for (const std::size_t arm : {0U, 3U})
+    for (std::size_t seed = 0; seed < run.seeds.size(); ++seed) one.results.push_back(run.result(arm, seed));
+  return one;
+}
+
+/// The x of all points of a figure's script, and the ends of its axis.
+struct PlottedX {
+  double low = 0, high = 0;
+  std::vector<double> points;
+};
+PlottedX plotted_x(const Figure& figure) {
+  PlottedX found;
+  bool inside = false;
+  std::istringstream lines(figure.script);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("set xrange")) std::sscanf(line.c_str(), "set xrange [%lf:%lf]", &found.low, &found.high);
+    if (line == "EOD") {
+      inside = false;
+    } else if (line.find("<< EOD") != std::string::npos) {
+      inside = true;
+    } else if (inside) {
+      found.points.push_back(std::stod(line));
+    }
+  }
+  return found;
+}
+
+TEST(FinetuneReport, EveryPointLiesWithinItsAxis) {
+  for (const runfile::ExperimentRun& run : {one_level(), made_noise_run()}) {
+    const FinetunedRun shown = finetuned(run);
+    const std::size_t levels = shown.levels.levels.size();
+    for (const auto& [figure, arms] :
+         {std::pair(noise_figure(shown.levels), 2U), std::pair(noise_gains_figure(shown.levels), 1U)}) {
+      ASSERT_TRUE(figure);
+      const PlottedX x = plotted_x(*figure);
+      EXPECT_EQ(x.points.size(), 2 * arms * levels) << figure->name;
+      for (const double point : x.points) EXPECT_TRUE(x.low < point && point < x.high) << figure->name << ' ' << point;
+      if (levels == 1) {
+        EXPECT_THAT(figure->script, AllOf(HasSubstr("set xrange [-0.5:0.5]\n"), HasSubstr("set xtics (0)\n")));
+        EXPECT_EQ(std::set<double>(x.points.begin(), x.points.end()).size(), arms) << "arms stand side by side";
+      }
+    }
+  }
 }
 
 TEST(FinetuneReport, AFilterThatNeverActedHasNoFigure) {
