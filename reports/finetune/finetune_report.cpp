@@ -51,8 +51,9 @@ PaperTable scores_table(const FinetunedRun& run) {
                    {{"arm", true}, {"seeds"}, {"exact match"}, {"F1"}},
                    {}};
   if (selected) {
+    table.columns.push_back({"exact match without selection"});
     table.columns.push_back({"F1 without selection"});
-    table.caption += fmt::format(" The first {} chose the best epoch too; F1 without selection leaves them out.",
+    table.caption += fmt::format(" The first {} chose the best epoch too; scores without selection leave them out.",
                                  counted(levels.selection_units, levels.unit));
   }
   if (paper) {
@@ -68,8 +69,10 @@ PaperTable scores_table(const FinetunedRun& run) {
       std::vector<std::string> row{levels.arms[arm], std::to_string(cell->seeds.size()),
                                    score_number(cell->means.at("exact_match")), score_number(cell->means.at("f1"))};
       if (selected) {
-        const auto found = cell->means.find("f1_not_selected");
-        row.push_back(found == cell->means.end() ? "–" : score_number(found->second));
+        for (const char* score : {"exact_match", "f1"}) {
+          const auto found = cell->means.find(std::string(score) + not_selected);
+          row.push_back(found == cell->means.end() ? "–" : score_number(found->second));
+        }
       }
       if (paper) {
         const auto* printed = paper_of(run, levels.levels[level], levels.arms[arm]);
@@ -84,13 +87,17 @@ PaperTable scores_table(const FinetunedRun& run) {
 
 std::vector<Block> scores_blocks(Runs runs) {
   const FinetunedRun& run = runs.front();
+  const std::string left_out = has_scores_without_selection(run.levels)
+                                   ? fmt::format(" Without the {} that chose the best epoch.",
+                                                 counted(run.levels.selection_units, run.levels.unit))
+                                   : "";
   const Caption caption = {
       "Exact match and F1 of the greedy answers against the share of wrong words in the training answers. Points are "
-      "means over seeds, bars one standard error to both sides, as in the paper's figure; arms stand side by side.",
+      "means over seeds, bars one standard error to both sides, as in the paper's figure; arms stand side by side." +
+          left_out,
       "It shows how fast each arm loses with wrong answers.",
       "One standard error covers about two of three means of other seeds, on the same questions. It is no 95% "
-      "interval, "
-      "and bars that do not touch prove nothing."};
+      "interval, and bars that do not touch prove nothing."};
   return {
       CaptionedFigure{"noise-levels", "Scores by the share of wrong answer words", caption, noise_figure(run.levels)},
       scores_table(run)};

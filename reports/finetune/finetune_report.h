@@ -43,8 +43,15 @@ struct FinetunedRun {
   const std::string& label() const { return name; }
 };
 
+/// What follows the name of a score in the name of the metric that leaves out the units that chose the best epoch.
+inline constexpr const char* not_selected = "_not_selected";
+
+/// Whether every arm and seed has every score without the units that chose the best epoch too.
+bool has_scores_without_selection(const analyses::NoiseLevels& levels);
+
 /// Scores against the share of wrong words, a panel for each score: the mean over seeds of each arm with one standard
-/// error to both sides, as in the paper's figure. Missing with more arms than can be told apart.
+/// error to both sides, as in the paper's figure. Without the units that chose the best epoch where
+/// has_scores_without_selection(), as noise_gains_figure() is. Missing with more arms than can be told apart.
 analyses::Maybe<Figure> noise_figure(const analyses::NoiseLevels& levels);
 
 /// The change of each score against the baseline, with its interval over seeds and units. Missing without a change.

@@ -92,17 +92,28 @@ Figure drawn(const std::string& name, const LevelAxis& axis, const std::vector<P
 std::vector<std::string> scores_of(const NoiseLevels& levels) {
   std::vector<std::string> names;
   for (const auto& [name, values] : levels.cells.front().means)
-    if (!name.ends_with("_not_selected")) names.push_back(name);
+    if (!name.ends_with(not_selected)) names.push_back(name);
   return names;
 }
 
 }  // namespace
+
+bool has_scores_without_selection(const NoiseLevels& levels) {
+  const std::vector<std::string> scores = scores_of(levels);
+  return levels.selection_units > 0 && std::ranges::all_of(levels.cells, [&](const analyses::NoiseCell& cell) {
+           return std::ranges::all_of(scores, [&](const std::string& score) {
+             const auto found = cell.means.find(score + not_selected);
+             return found != cell.means.end() && found->second.size() == cell.seeds.size();
+           });
+         });
+}
 
 Maybe<Figure> noise_figure(const NoiseLevels& levels) {
   if (levels.arms.size() > most_runs)
     return Maybe<Figure>::none(
         fmt::format("{} arms; {} can be told apart in one figure", levels.arms.size(), most_runs));
   const LevelAxis axis(levels);
+  const std::string part = has_scores_without_selection(levels) ? not_selected : "";
   std::vector<Panel> panels;
   for (const std::string& score : scores_of(levels)) {
     Panel panel{score_title(score), {}};
@@ -111,7 +122,7 @@ Maybe<Figure> noise_figure(const NoiseLevels& levels) {
       for (std::size_t level = 0; level < levels.levels.size(); ++level) {
         const analyses::NoiseCell* cell = levels.cell(arm, level);
         if (cell == nullptr) continue;
-        const analyses::ArmSummary summary = analyses::arm_summary(cell->means.at(score));
+        const analyses::ArmSummary summary = analyses::arm_summary(cell->means.at(score + part));
         const double error =
             summary.deviation ? *summary.deviation / std::sqrt(static_cast<double>(cell->seeds.size())) : no_value;
         curve.rows.push_back({axis.place(level, arm), summary.mean, summary.mean - error, summary.mean + error});

@@ -135,6 +135,29 @@ TEST(FinetuneReport, OneArmHasNoGains) {
   EXPECT_THAT(bytes_of(folder.path() / "report.html"), Not(HasSubstr("Who is better")));
 }
 
+TEST(FinetuneReport, TheQuestionsThatChoseTheEpochAreNotDrawn) {
+  runfile::ExperimentRun run = made_noise_run({.selection = 10});
+  const std::string words = "Without the 10 questions that chose the best epoch";
+  const auto page_of = [](const runfile::ExperimentRun& made) {
+    const TemporaryFolder folder;
+    EXPECT_THAT(write_finetune_report(finetuned(made), folder.path(), {}).failed, IsEmpty());
+    return bytes_of(folder.path() / "report.html");
+  };
+  // Files that lack these means are drawn with all questions.
+  EXPECT_FALSE(has_scores_without_selection(finetuned(run).levels));
+  EXPECT_THAT(page_of(run), Not(HasSubstr(words)));
+  EXPECT_THAT(noise_figure(finetuned(run).levels)->script, Not(HasSubstr(" 0.125 ")));
+  for (auto& result : run.results)
+    for (const char* name : {"f1", "exact_match"}) result->test[name + std::string(not_selected)] = 0.125;
+  EXPECT_TRUE(has_scores_without_selection(finetuned(run).levels));
+  EXPECT_THAT(noise_figure(finetuned(run).levels)->script, HasSubstr(" 0.125 0.125 0.125"));
+  // The table has both.
+  EXPECT_THAT(page_of(run),
+              AllOf(HasSubstr(words), HasSubstr("exact match without selection"), HasSubstr("0.1250 (0.0000)")));
+  run.results.back()->test.erase(std::string("f1") + not_selected);
+  EXPECT_FALSE(has_scores_without_selection(finetuned(run).levels));
+}
+
 /// The run of one level: sft and bft, without a word that is wrong.
 runfile::ExperimentRun one_level(testing::MadeNoise made = {}) {
   runfile::ExperimentRun run = made_noise_run(made), one = run;
