@@ -261,6 +261,11 @@ std::vector<CsvTable> scores_csv(const FinetunedRun& run) {
   return {table};
 }
 
+/// "focal-2" names the gamma that it keeps; "focal" learns one.
+bool has_learned_gamma(const std::string& label) {
+  return !runfile::arm_of(label).starts_with("focal-");
+}
+
 PaperTable gamma_table(const FinetunedRun& run) {
   PaperTable table{
       "gamma",
@@ -269,6 +274,7 @@ PaperTable gamma_table(const FinetunedRun& run) {
       {{"arm and level", true}, {"seeds"}, {"gamma by epoch", true}},
       {}};
   for (const GammaPath& path : run.gammas) {
+    if (!has_learned_gamma(path.label)) continue;
     std::vector<std::string> epochs;
     for (std::size_t epoch = 0; epoch < path.seeds.front().size(); ++epoch) {
       std::vector<double> values;
@@ -312,7 +318,8 @@ std::vector<Block> state_blocks(Runs runs) {
   }
   PaperTable start = start_table(run);
   if (!start.rows.empty()) blocks.emplace_back(std::move(start));
-  if (!run.gammas.empty()) blocks.emplace_back(gamma_table(run));
+  PaperTable gamma = gamma_table(run);
+  if (!gamma.rows.empty()) blocks.emplace_back(std::move(gamma));
   return blocks;
 }
 
@@ -335,6 +342,7 @@ std::vector<CsvTable> state_csv(const FinetunedRun& run) {
   }
   CsvTable gamma{"gamma", {"arm", "seed_place", "epoch", "gamma"}, {}};
   for (const GammaPath& path : run.gammas) {
+    if (!has_learned_gamma(path.label)) continue;
     for (std::size_t seed = 0; seed < path.seeds.size(); ++seed) {
       for (std::size_t epoch = 0; epoch < path.seeds[seed].size(); ++epoch)
         gamma.rows.push_back({path.label, static_cast<std::int64_t>(seed), static_cast<std::int64_t>(epoch + 1),

@@ -72,6 +72,24 @@ TEST(FinetuneReport, HasFiguresTablesAndASummary) {
     EXPECT_TRUE(std::filesystem::exists(folder.path() / name)) << name;
 }
 
+TEST(FinetuneReport, AFixedGammaIsNoLearnedOne) {
+  FinetunedRun run = finetuned(made_noise_run({.seeds = {0, 1}}));
+  const auto written = [&] {
+    const TemporaryFolder folder;
+    EXPECT_THAT(write_finetune_report(run, folder.path(), {}).failed, IsEmpty());
+    const std::filesystem::path csv = folder.path() / "tables" / "gamma.csv";
+    return std::pair(bytes_of(folder.path() / "report.html"), std::filesystem::exists(csv) ? bytes_of(csv) : "none");
+  };
+  run.gammas.push_back({"focal-2/np0", {{2, 2}}});
+  const auto [page, csv] = written();
+  EXPECT_THAT(page, AllOf(HasSubstr("focal/np0"), Not(HasSubstr("focal-2/np0"))));
+  EXPECT_THAT(csv, AllOf(HasSubstr("focal/np0,"), Not(HasSubstr("focal-2/np0"))));
+  run.gammas.erase(run.gammas.begin());
+  const auto [without, nothing] = written();
+  EXPECT_THAT(without, Not(HasSubstr("gamma of focal loss")));
+  EXPECT_EQ(nothing, "none");
+}
+
 TEST(FinetuneReport, SaysWhatWasRunAndWhatWasNotProven) {
   const TemporaryFolder folder;
   runfile::ExperimentRun run = made_noise_run({.selection = 10});
