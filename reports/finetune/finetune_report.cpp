@@ -2,6 +2,7 @@
 
 #include "analyses/paper_finetuning.h"
 #include "core/counted.h"
+#include "reports/comparison/decided_changes.h"
 #include "reports/finetune/run_section.h"
 #include "reports/page/typography.h"
 #include "reports/section.h"
@@ -223,8 +224,8 @@ void gains_json(const FinetunedRun& run, OrderedJson& summary) {
 std::vector<CsvTable> gains_csv(const FinetunedRun& run) {
   const NoiseLevels& levels = run.levels;
   CsvTable table{"noise-gains",
-                 {"arm", "baseline", "levels", "score", "seeds", "units", "change", "low", "high", "p", "p_holm",
-                  "paired_t_naive_p", "decision"},
+                 {"arm", "baseline", "levels", "score", "seeds", "units", "change", "low", "high", "interval", "p",
+                  "p_holm", "paired_t_naive_p", "decision"},
                  {}};
   for (const NoiseGain& gain : levels.gains) {
     if (!gain.comparison) continue;
@@ -239,6 +240,7 @@ std::vector<CsvTable> gains_csv(const FinetunedRun& run) {
                             cell(gain.comparison->units),
                             own.seeds.difference};
       append(row, analyses::shown_ends(own.difference));
+      row.emplace_back(interval_kind(own.difference));
       row.push_back(cell(analyses::stated_p(own.difference)));
       row.push_back(decision != nullptr ? cell(decision->holm) : empty_cell());
       row.push_back(cell(gain.naive_p[score]));
@@ -323,6 +325,16 @@ std::vector<Block> state_blocks(Runs runs) {
   return blocks;
 }
 
+/// Calls `use` with label, seed and result of each finished training.
+template <typename Use>
+void each_finished(const runfile::ExperimentRun& run, const Use& use) {
+  for (std::size_t arm = 0; arm < run.arms.size(); ++arm) {
+    for (std::size_t seed = 0; seed < run.seeds.size(); ++seed)
+      if (const auto& result = run.result(arm, seed))
+        use(printable(run.arms[arm], 60), static_cast<std::int64_t>(run.seeds[seed]), *result);
+  }
+}
+
 std::vector<CsvTable> state_csv(const FinetunedRun& run) {
   CsvTable filter{"filter-by-layer", {"arm", "layer", "epoch", "curve", "mean"}, {}};
   for (const FilterOfLevel& one : run.filters) {
@@ -334,21 +346,18 @@ std::vector<CsvTable> state_csv(const FinetunedRun& run) {
       }
     }
   }
-  CsvTable start{"start", {"arm", "seed_place", "loss", "loss_with_filter"}, {}};
-  for (const FilterOfLevel& one : run.filters) {
-    for (std::size_t seed = 0; seed < one.start_loss.size(); ++seed)
-      start.rows.push_back(
-          {one.label, static_cast<std::int64_t>(seed), one.start_loss[seed], one.start_loss_with_filter[seed]});
-  }
-  CsvTable gamma{"gamma", {"arm", "seed_place", "epoch", "gamma"}, {}};
-  for (const GammaPath& path : run.gammas) {
-    if (!has_learned_gamma(path.label)) continue;
-    for (std::size_t seed = 0; seed < path.seeds.size(); ++seed) {
-      for (std::size_t epoch = 0; epoch < path.seeds[seed].size(); ++epoch)
-        gamma.rows.push_back({path.label, static_cast<std::int64_t>(seed), static_cast<std::int64_t>(epoch + 1),
-                              path.seeds[seed][epoch]});
-    }
-  }
+  CsvTable start{"start", {"arm", "seed", "loss", "loss_with_filter"}, {}};
+  CsvTable gamma{"gamma", {"arm", "seed", "epoch", "gamma"}, {}};
+  each_finished(*run.run, [&](const std::string& label, std::int64_t seed, const runfile::TrainedSeed& result) {
+    const auto loss = result.test.find(runfile::start_loss),
+               filtered = result.test.find(runfile::start_loss_with_filter);
+    if (loss != result.test.end() && filtered != result.test.end())
+      start.rows.push_back({label, seed, loss->second, filtered->second});
+    const auto path = result.curve.find(runfile::gamma_curve);
+    if (path == result.curve.end() || !has_learned_gamma(label)) return;
+    for (std::size_t epoch = 0; epoch < path->second.size(); ++epoch)
+      gamma.rows.push_back({label, seed, static_cast<std::int64_t>(epoch + 1), path->second[epoch]});
+  });
   std::vector<CsvTable> tables;
   if (!filter.rows.empty()) tables.push_back(std::move(filter));
   if (!start.rows.empty()) tables.push_back(std::move(start));

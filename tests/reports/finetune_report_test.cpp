@@ -24,6 +24,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 const analyses::ExperimentOptions few_resamples{.resamples = {.count = 50, .seed = 7}};
 
@@ -61,19 +62,37 @@ TEST(FinetuneReport, HasFiguresTablesAndASummary) {
                           HasSubstr("Better than sft after Holm")));
   EXPECT_THAT(page, HasSubstr("0.69325, 0.69360"));                    // gamma: means over seeds, rounded
   EXPECT_THAT(page, AllOf(HasSubstr("2.2550"), HasSubstr("3.6250")));  // the losses before training
-  EXPECT_THAT(bytes_of(folder.path() / "tables" / "start.csv"), HasSubstr("bft/np0,1,2.26,3.75"));
   const Json summary = Json::parse(bytes_of(folder.path() / "summary.json"));
   EXPECT_EQ(summary.at("noise_levels").at("gains").size(), 7u);
   EXPECT_TRUE(summary.at("noise_levels").at("gains")[3].at("comparison").at("scores").at("f1").contains("decision"));
   EXPECT_FALSE(summary.at("noise_levels").at("gains")[4].at("comparison").at("scores").at("f1").contains("decision"));
   const std::string gains = bytes_of(folder.path() / "tables" / "noise-gains.csv");
-  EXPECT_THAT(gains, HasSubstr("bft,sft,all 3 levels,f1,5,50,"));
+  EXPECT_THAT(gains, AllOf(HasSubstr("change,low,high,interval,p,"), HasSubstr("bft,sft,all 3 levels,f1,5,50,"),
+                           HasSubstr(",\"95%, seeds and questions\",")));
   for (const char* name : {"noise-levels.svg", "noise-gains.svg", "filter-by-layer.svg"})
     EXPECT_TRUE(std::filesystem::exists(folder.path() / name)) << name;
 }
 
+TEST(FinetuneReport, TablesForProgramsNameSeedsAndKindsOfIntervals) {
+  runfile::ExperimentRun made = made_noise_run({.seeds = {7, 12}});
+  made.arms = {"focal/np0", "focal/np10", "focal/np40", "bft/np0", "bft/np10", "bft/np40"};
+  auto& tested = made.results[7]->test;
+  tested[runfile::start_loss] = 2.26;
+  tested[runfile::start_loss_with_filter] = 3.75;
+  const TemporaryFolder folder;
+  EXPECT_THAT(write_finetune_report(finetuned(made), folder.path(), {}).failed, IsEmpty());
+  const std::filesystem::path tables = folder.path() / "tables";
+  EXPECT_EQ(bytes_of(tables / "start.csv"), "arm,seed,loss,loss_with_filter\nbft/np0,12,2.26,3.75\n");
+  EXPECT_THAT(bytes_of(tables / "gamma.csv"),
+              StartsWith("arm,seed,epoch,gamma\nfocal/np0,7,1,0.6932\nfocal/np0,7,2,0.6935\nfocal/np0,12,1,0.6932\n"));
+  EXPECT_THAT(bytes_of(tables / "noise-gains.csv"), HasSubstr(",range without a level,"));
+}
+
 TEST(FinetuneReport, AFixedGammaIsNoLearnedOne) {
-  FinetunedRun run = finetuned(made_noise_run({.seeds = {0, 1}}));
+  runfile::ExperimentRun made = made_noise_run({.seeds = {0, 1}});
+  made.arms = {"focal-2/np0", "focal-2/np10", "focal-2/np40", "focal/np0", "focal/np10", "focal/np40"};
+  for (std::size_t i = 6; i < 12; ++i) made.results[i]->curve[runfile::gamma_curve] = {0.6932, 0.6935};
+  FinetunedRun run = finetuned(made);
   const auto written = [&] {
     const TemporaryFolder folder;
     EXPECT_THAT(write_finetune_report(run, folder.path(), {}).failed, IsEmpty());
@@ -85,6 +104,8 @@ TEST(FinetuneReport, AFixedGammaIsNoLearnedOne) {
   EXPECT_THAT(page, AllOf(HasSubstr("focal/np0"), Not(HasSubstr("focal-2/np0"))));
   EXPECT_THAT(csv, AllOf(HasSubstr("focal/np0,"), Not(HasSubstr("focal-2/np0"))));
   run.gammas.erase(run.gammas.begin());
+  for (std::size_t i = 6; i < 12; ++i) made.results[i]->curve.erase(runfile::gamma_curve);
+  run.run = std::make_shared<const runfile::ExperimentRun>(made);
   const auto [without, nothing] = written();
   EXPECT_THAT(without, Not(HasSubstr("gamma of focal loss")));
   EXPECT_EQ(nothing, "none");
