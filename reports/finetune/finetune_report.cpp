@@ -310,11 +310,13 @@ std::vector<Block> state_blocks(Runs runs) {
   std::vector<Block> blocks;
   if (!run.filters.empty()) {
     const Caption caption = {
-        "(a) The Kalman gain and (b) the precision of the stream before each layer, after each epoch: means over "
-        "positions, dimensions and seeds, on the validation rows.",
+        "The Kalman gain K, the precision of the stream before each layer, and the share of the observation precisions "
+        "lambda_obs at their bound lambda_max, after each epoch: means over positions, dimensions and seeds, on the "
+        "validation rows. What the arm does not have is left out.",
         "It shows whether training moves the filter, and in which layers.",
-        "A precision at its bound (3 in the paper's settings) says nothing of the layer. Precisions have the scale of "
-        "the stream, and those of two models cannot be compared."};
+        "A precision at its bound (3 in the paper's settings) says nothing of the layer: where the share is near 1, K "
+        "says nothing of the evidence. Precisions have the scale of the stream, and those of two models cannot be "
+        "compared."};
     blocks.emplace_back(CaptionedFigure{"filter-by-layer", fmt::format("The filter of {}", run.filters.front().label),
                                         caption, filter_by_layer_figure(run.filters.front())});
   }

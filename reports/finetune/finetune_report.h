@@ -57,7 +57,8 @@ analyses::Maybe<Figure> noise_figure(const analyses::NoiseLevels& levels);
 /// The change of each score against the baseline, with its interval over seeds and units. Missing without a change.
 analyses::Maybe<Figure> noise_gains_figure(const analyses::NoiseLevels& levels);
 
-/// K and lambda against the layer, a curve for each epoch. Missing where the filter was never in force.
+/// K, lambda and the share of lambda_obs at its bound against the layer, a curve for each epoch; what an arm does not
+/// have has no panel. Missing where the filter was never in force.
 analyses::Maybe<Figure> filter_by_layer_figure(const FilterOfLevel& filter);
 
 /// Writes the report of `gainlens report RUN` of a fine-tuning into `out`: see write_files().

@@ -25,6 +25,16 @@ struct Curve {
 };
 using Panel = std::pair<std::string, std::vector<Curve>>;
 
+/// A curve of runfile::filter_curves() by layer.
+struct FilterPanel {
+  const char* curve;
+  const char* title;
+  bool is_share = false;  ///< drawn from 0 to 1
+};
+constexpr FilterPanel filter_panels[] = {{"gain", "Kalman gain"},
+                                         {"precision", "precision before the layer"},
+                                         {"share_at_most", "share of λ_{obs} at its bound", true}};
+
 /// Where arms stand on the axis of levels: side by side at each level, as wide apart as the axis allows.
 class LevelAxis {
  public:
@@ -165,8 +175,6 @@ Maybe<Figure> noise_gains_figure(const NoiseLevels& levels) {
 }
 
 Maybe<Figure> filter_by_layer_figure(const FilterOfLevel& filter) {
-  constexpr std::pair<const char*, const char*> panels[] = {{"gain", "Kalman gain"},
-                                                            {"precision", "precision before the layer"}};
   const std::size_t epochs = filter.layers.front().mean.at("gain").size();
   std::vector<std::size_t> drawn_epochs;  // those in which the filter was in force
   for (std::size_t epoch = 0; epoch < epochs; ++epoch)
@@ -177,8 +185,16 @@ Maybe<Figure> filter_by_layer_figure(const FilterOfLevel& filter) {
   std::vector<LegendEntry> legend;
   for (std::size_t i = 0; i < drawn_epochs.size(); ++i)
     legend.push_back(name_run(fmt::format("epoch {}", drawn_epochs[i] + 1), i));
+  std::vector<FilterPanel> panels;
+  for (const FilterPanel& panel : filter_panels) {
+    const bool known = std::ranges::any_of(filter.layers, [&](const analyses::FilterLayer& layer) {
+      return std::ranges::any_of(drawn_epochs,
+                                 [&](std::size_t epoch) { return std::isfinite(layer.mean.at(panel.curve)[epoch]); });
+    });
+    if (known) panels.push_back(panel);  // a control may have a gain without precisions
+  }
   PanelGrid grid{page_width, 2.2 + legend_height(legend, page_width)};
-  grid.columns = 2;
+  grid.columns = static_cast<int>(panels.size());
   grid.left = 0.55;
   grid.across = 0.62;
   grid.bottom += legend_height(legend, page_width);
@@ -187,19 +203,20 @@ Maybe<Figure> filter_by_layer_figure(const FilterOfLevel& filter) {
   script.value_axis(0, static_cast<double>(std::max<std::size_t>(filter.layers.size() - 1, 1)))
       .line("set xlabel 'layer' offset 0,0.5");
   std::size_t place = 0;
-  for (const auto& [curve, title] : panels) {
-    script.panel(place, title);
+  for (const FilterPanel& panel : panels) {
+    script.panel(place, panel.title);
     if (place == 0) draw_legend(script, legend, grid.width, grid.height);
     Extent reach;
+    if (panel.is_share) reach = {0, 1};
     std::string plot;
     for (std::size_t i = 0; i < drawn_epochs.size(); ++i) {
       Rows rows;
       for (std::size_t layer = 0; layer < filter.layers.size(); ++layer) {
-        const double value = filter.layers[layer].mean.at(curve)[drawn_epochs[i]];
+        const double value = filter.layers[layer].mean.at(panel.curve)[drawn_epochs[i]];
         rows.push_back({static_cast<double>(layer), value, no_value, no_value});
         reach.add(value);
       }
-      const std::string block = fmt::format("{}_{}", curve, i);
+      const std::string block = fmt::format("{}_{}", panel.curve, i);
       script.data(block, rows);
       plot += barred_curve(block, rows, run_style(i), {1.2, 0.5, 1.3});
     }

@@ -41,6 +41,7 @@ FilterOfLevel some_filter(double first) {
   for (analyses::FilterLayer& layer : filter.layers) {
     layer.mean["gain"] = {first, 0.8};
     layer.mean["precision"] = {first, 1.5};
+    layer.mean["share_at_most"] = {first, 0.97};
   }
   filter.start_loss = {2.25, 2.26};
   filter.start_loss_with_filter = {3.5, 3.75};
@@ -253,6 +254,19 @@ TEST(FinetuneReport, AFilterThatNeverActedHasNoFigure) {
   for (analyses::FilterLayer& layer : filter.layers) layer.mean["gain"] = {nothing, nothing};
   EXPECT_FALSE(filter_by_layer_figure(filter));
   EXPECT_TRUE(filter_by_layer_figure(some_filter(0.7)));
+}
+
+TEST(FinetuneReport, TheFigureOfAFilterShowsWhatIsAtItsBound) {
+  FilterOfLevel filter = some_filter(0.7);
+  const std::string script = filter_by_layer_figure(filter)->script;
+  EXPECT_THAT(script, AllOf(HasSubstr("at its bound"), HasSubstr("$share_at_most_1 << EOD\n0 0.97"),
+                            HasSubstr("set yrange [0:1.06]")));
+  // An arm without precisions has its gain.
+  constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
+  for (analyses::FilterLayer& layer : filter.layers)
+    for (const char* curve : {"precision", "share_at_most"}) layer.mean[curve] = {nothing, nothing};
+  EXPECT_THAT(filter_by_layer_figure(filter)->script,
+              AllOf(HasSubstr("Kalman gain"), Not(HasSubstr("precision")), Not(HasSubstr("at its bound"))));
 }
 
 }  // namespace
