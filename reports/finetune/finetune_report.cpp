@@ -136,12 +136,8 @@ PaperTable gains_table(const NoiseLevels& levels) {
   PaperTable table{
       "noise-gains",
       fmt::format("Change against {} and how sure it is. The interval and p count other seeds and other {}s: this p "
-                  "decides, at 5%. Of several levels, each {}'s score is first averaged over the levels, seed by seed, "
-                  "so that a seed counts once and not once a level. Holm's p is corrected for all rows that have one. "
-                  "The naive p is the paper's: the paired t over all pairs of seed and level. Rows that leave a level "
-                  "out are no answers of their own, and their p is not corrected. \"not shown\" does not say that "
-                  "there is no difference.",
-                  levels.arms.front(), levels.unit, levels.unit),
+                  "decides, at 5%.",
+                  levels.arms.front(), levels.unit),
       {{"levels", true},
        {"score", true},
        {"change"},
@@ -152,6 +148,20 @@ PaperTable gains_table(const NoiseLevels& levels) {
        {"decision", true}},
       {},
       {}};
+  const auto any_of = [&](auto&& is) {
+    return std::ranges::any_of(levels.gains, [&](const NoiseGain& gain) { return is(gain.range); });
+  };
+  if (any_of([](const analyses::NoiseRange& range) { return !range.only; }))
+    table.caption += fmt::format(
+        " Of several levels, each {}'s score is first averaged over the levels, seed by seed, so that a seed counts "
+        "once and not once a level.",
+        levels.unit);
+  table.caption +=
+      " Holm's p is corrected for all rows that have one. The naive p is the paper's: the paired t over all pairs of "
+      "seed and level.";
+  if (any_of([](const analyses::NoiseRange& range) { return range.without.has_value(); }))
+    table.caption += " Rows that leave a level out are no answers of their own, and their p is not corrected.";
+  table.caption += " \"not shown\" does not say that there is no difference.";
   if (levels.selection_units > 0)
     table.caption +=
         fmt::format(" Without the first {}, which chose the best epoch.", counted(levels.selection_units, levels.unit));

@@ -230,6 +230,18 @@ PlottedX plotted_x(const Figure& figure) {
   return found;
 }
 
+TEST(FinetuneReport, TheCaptionExplainsRowsThatAreThere) {
+  const auto page_of = [](const runfile::ExperimentRun& run) {
+    const TemporaryFolder folder;
+    EXPECT_THAT(write_finetune_report(finetuned(run), folder.path(), {}).failed, IsEmpty());
+    return bytes_of(folder.path() / "report.html");
+  };
+  EXPECT_THAT(page_of(made_noise_run()),
+              AllOf(HasSubstr("Rows that leave a level out"), HasSubstr("Of several levels")));
+  EXPECT_THAT(page_of(one_level()), AllOf(HasSubstr("does not say that there is no difference"),
+                                          Not(HasSubstr("leave a level out")), Not(HasSubstr("Of several levels"))));
+}
+
 TEST(FinetuneReport, EveryPointLiesWithinItsAxis) {
   for (const runfile::ExperimentRun& run : {one_level(), made_noise_run()}) {
     const FinetunedRun shown = finetuned(run);
