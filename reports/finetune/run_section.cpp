@@ -26,6 +26,19 @@ std::string value_in_words(const Json& value) {
   return printable(value.is_string() ? value.get<std::string>() : value.dump(), 60);
 }
 
+std::string family_of(const FinetunedRun& run) {
+  return value_in_words(found(run, "/model/family"));
+}
+
+/// See model_of(); empty where the run does not say it.
+std::string model_name(const FinetunedRun& run) {
+  if (const Json files = found(run, "/model/files"); files.is_object()) {
+    for (const auto& [name, checksum] : files.items())
+      if (name.ends_with(".gguf")) return printable(name, 60);
+  }
+  return family_of(run);
+}
+
 /// "model.safetensors 0123456789ab", of the first file, and how many more there are.
 std::string weights_in_words(const FinetunedRun& run) {
   const Json files = found(run, "/model/files");
@@ -74,7 +87,8 @@ PaperTable run_table(const FinetunedRun& run) {
   const auto add_setting = [&](const char* what, const char* pointer) {
     add(what, value_in_words(found(run, pointer)));
   };
-  add_setting("model", "/model/family");
+  add("model", model_name(run));
+  if (const std::string family = family_of(run); family != model_name(run)) add("family", family);
   add("weights", weights_in_words(run));
   add("data set", printable(run.levels.data_set, 60));
   add_setting("task", "/data/task");
@@ -137,8 +151,8 @@ void add_run_json(const FinetunedRun& run, OrderedJson& summary) {
 }  // namespace
 
 std::string model_of(const FinetunedRun& run) {
-  const std::string family = value_in_words(found(run, "/model/family"));
-  return family.empty() ? "a model" : family;
+  const std::string name = model_name(run);
+  return name.empty() ? "a model" : name;
 }
 
 std::string arms_in_words(const FinetunedRun& run) {

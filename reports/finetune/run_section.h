@@ -7,7 +7,8 @@
 
 namespace gainlens::reports {
 
-/// "qwen3", the family of the model that was trained, for readers; "a model" where the run does not say it.
+/// The model that was trained, for readers: "gemma-3-270m-q4_k_m.gguf", whose file has a name of its own, else its
+/// family, "qwen3"; "a model" where the run says neither.
 std::string model_of(const FinetunedRun& run);
 
 /// "sft, bft"

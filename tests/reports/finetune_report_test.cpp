@@ -35,6 +35,16 @@ FinetunedRun finetuned(const runfile::ExperimentRun& run) {
           {},     {{"focal/np0", {{0.6932, 0.6935}, {0.6933, 0.6937}}}}};
 }
 
+/// The run of one level: sft and bft, without a word that is wrong.
+runfile::ExperimentRun one_level(testing::MadeNoise made = {}) {
+  runfile::ExperimentRun run = made_noise_run(made), one = run;
+  one.arms = {run.arms[0], run.arms[3]};
+  one.results.clear();
+  for (const std::size_t arm : {0U, 3U})
+    for (std::size_t seed = 0; seed < run.seeds.size(); ++seed) one.results.push_back(run.result(arm, seed));
+  return one;
+}
+
 /// Two layers whose gain appears in the second epoch.
 FilterOfLevel some_filter(double first) {
   FilterOfLevel filter{"bft/np0", std::vector<analyses::FilterLayer>(2)};
@@ -152,6 +162,16 @@ TEST(FinetuneReport, SaysWhatWasRunAndWhatWasNotProven) {
   EXPECT_EQ(checks[1].at("ok"), false);
 }
 
+TEST(FinetuneReport, AModelHasTheNameOfItsFile) {
+  const TemporaryFolder folder;
+  runfile::ExperimentRun run = one_level();
+  run.request["model"] = {{"family", "gemma3_text"}, {"files", {{"gemma-3-270m-q4_k_m.gguf", std::string(64, 'a')}}}};
+  EXPECT_THAT(write_finetune_report(finetuned(run), folder.path(), {}).failed, IsEmpty());
+  const std::string page = bytes_of(folder.path() / "report.html");
+  EXPECT_THAT(page, AllOf(HasSubstr("<title>gemma-3-270m-q4_k_m.gguf on made: gainlens report</title>"),
+                          HasSubstr("made: gemma-3-270m-q4_k_m.gguf on made"), HasSubstr("gemma3_text")));
+}
+
 TEST(FinetuneReport, ARequestThatSaysLittleIsNoFailure) {
   for (const Json& odd : {Json(), Json("text"), Json{1, 2},
                           Json{{"family", {1}}, {"files", {{"a", 1}, {"b", 2}}}, {"lora", {{"targets", "q"}}}}}) {
@@ -196,16 +216,6 @@ TEST(FinetuneReport, TheQuestionsThatChoseTheEpochAreNotDrawn) {
               AllOf(HasSubstr(words), HasSubstr("exact match without selection"), HasSubstr("0.1250 (0.0000)")));
   run.results.back()->test.erase(std::string("f1") + not_selected);
   EXPECT_FALSE(has_scores_without_selection(finetuned(run).levels));
-}
-
-/// The run of one level: sft and bft, without a word that is wrong.
-runfile::ExperimentRun one_level(testing::MadeNoise made = {}) {
-  runfile::ExperimentRun run = made_noise_run(made), one = run;
-  one.arms = {run.arms[0], run.arms[3]};
-  one.results.clear();
-  for (const std::size_t arm : {0U, 3U})
-    for (std::size_t seed = 0; seed < run.seeds.size(); ++seed) one.results.push_back(run.result(arm, seed));
-  return one;
 }
 
 /// The x of all points of a figure's script, and the ends of its axis.
