@@ -2,6 +2,8 @@
 
 #include "core/counted.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -17,6 +19,10 @@ std::string all_are(std::int64_t count, std::string_view noun) {
 
 CheckOutcome not_known(std::string what) {
   return {std::move(what), {}, false};
+}
+
+CheckOutcome not_known(std::string_view what, std::string_view why) {
+  return not_known(fmt::format("{}{} {}", what, why.ends_with('.') ? '.' : ';', why));
 }
 
 std::string check_line(const CheckResult& result) {

@@ -32,6 +32,8 @@ CheckOutcome satisfactory(std::string finding);
 std::string all_are(std::int64_t count, std::string_view noun);
 /// What could not be looked at, and why. It is no finding.
 CheckOutcome not_known(std::string what);
+/// @param why  a clause, which follows a semicolon, or sentences, which follow a full stop
+CheckOutcome not_known(std::string_view what, std::string_view why);
 
 /// One of a fixed list of checks of a kind of run.
 /// @tparam Subject  what is checked

@@ -67,7 +67,8 @@ FaultInWords faulty(const CheckedTrainings& checked, const std::function<std::st
 
 CheckOutcome files(const CheckedTrainings& checked) {
   if (!checked.changed.empty()) return {checked.changed, "take no number from these files until they are mended"};
-  if (!checked.unproven.empty()) return not_known(fmt::format("whether the files have changed; {}", checked.unproven));
+  if (!checked.unproven.empty())
+    return not_known(fmt::format("whether {} have changed", checked.not_compared), checked.unproven);
   return satisfactory("the files of every training are as it wrote them");
 }
 
@@ -99,7 +100,7 @@ CheckOutcome seeds(const CheckedTrainings& checked) {
       done += result ? 1 : 0;
       baseline = baseline || (result && result->best_epoch == 0);
     }
-    if (!baseline && done < least_seeds) few.push_back(fmt::format("{} {}", printable(run.arms[arm], 60), done));
+    if (!baseline && done < least_seeds) few.push_back(fmt::format("{} has {}", printable(run.arms[arm], 60), done));
   }
   if (few.empty()) return satisfactory(fmt::format("at least {} of each trained arm", counted(least_seeds, "seed")));
   return {fmt::format("too few finished seeds for a p: {}; it takes {}", fmt::join(few, ", "), least_seeds),
@@ -129,11 +130,10 @@ CheckOutcome bounds(const CheckedTrainings& checked, std::string advice) {
     if (!full.none()) found.push_back(fmt::format("{} in {}", symbol, full.words()));
   }
   if (found.empty()) return satisfactory("no layer has nearly all of its precisions at the bound");
-  return {
-      fmt::format("at least {:.0f}% of a layer's precisions are at their upper bound: {}; a gain between bounds says "
-                  "nothing of the evidence",
-                  100 * nearly_all, fmt::join(found, ", ")),
-      std::move(advice)};
+  return {fmt::format("at least {:.0f}% of a layer's precisions are at their upper bound: {}; where precisions "
+                      "are at their bound, K says nothing of the evidence",
+                      100 * nearly_all, fmt::join(found, ", ")),
+          std::move(advice)};
 }
 
 }  // namespace gainlens::analyses::of_trainings

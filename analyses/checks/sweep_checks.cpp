@@ -42,7 +42,7 @@ bool has_statistics(const CheckedSweep& run) {
 CheckOutcome files(const CheckedSweep& run) {
   if (!run.changed.empty()) return {run.changed, "take no number from this run until its files are mended"};
   if (!run.proof.unproven.empty() && run.proof.shards == 0)
-    return not_known(fmt::format("whether the files have changed; {}", run.proof.unproven));
+    return not_known("whether the files have changed", run.proof.unproven);
   return satisfactory(fmt::format("run.h5 and its {} are as they were written", counted(run.proof.shards, "shard")));
 }
 

@@ -19,8 +19,9 @@ struct CheckedTrainings {
   const runfile::TrainedRun& trainings;
   std::string command;        ///< that made them
   std::string changed = {};   ///< why the files are not those that were written; empty: nothing speaks against it
-  std::string unproven = {};  ///< what was not compared; empty: all was
-  bool alone = false;         ///< one training, given by its folder: its run is not looked at
+  std::string unproven = {};  ///< why some files were not compared, a clause or sentences; empty: all were
+  std::string not_compared = "the files";  ///< what `unproven` is about
+  bool alone = false;                      ///< one training, given by its folder: its run is not looked at
 };
 
 /// Those of recommenders. @param made  must exist as long as this object

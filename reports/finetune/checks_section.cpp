@@ -10,8 +10,12 @@ namespace {
 std::vector<analyses::CheckResult> results_of(const FinetunedRun& run) {
   analyses::CheckedExperiment checked(*run.run);
   // A report refuses a run whose numbers have changed, and reads no checkpoint.
-  checked.unproven = run.unproven.empty() ? "a report reads no checkpoints, and gainlens check does"
-                                          : fmt::format("{}", fmt::join(run.unproven, " "));
+  if (run.unproven.empty()) {
+    checked.not_compared = "checkpoints";
+    checked.unproven = "a report does not read them, gainlens check does";
+  } else {
+    checked.unproven = fmt::format("{}", fmt::join(run.unproven, " "));
+  }
   return analyses::run_checks(analyses::experiment_checks(), checked);
 }
 

@@ -261,7 +261,7 @@ TEST(RecommenderChecks, NameWhatIsWrong) {
   const auto open = findings_of(run);
   ASSERT_EQ(open.size(), 2u);
   EXPECT_THAT(open[0].finding, HasSubstr("1 of 6 trainings are not finished: bft seed 2"));
-  EXPECT_THAT(open[1].finding, HasSubstr("too few finished seeds for a p: bft 2; it takes 3"));
+  EXPECT_THAT(open[1].finding, HasSubstr("too few finished seeds for a p: bft has 2; it takes 3"));
   EXPECT_THAT(findings_of(run, {}, true), ::testing::SizeIs(1)) << "one training alone has no seeds to count";
 
   run = good;
@@ -278,7 +278,8 @@ TEST(RecommenderChecks, NameWhatIsWrong) {
 
   run = good;
   run.results[3]->filter["share_at_most"][4] = 0.99;  // epoch 3, the tested one, layer 0
-  expect_finding(run, "bounds", "lambda_obs in bft seed 0");
+  expect_finding(run, "bounds",
+                 "lambda_obs in bft seed 0; where precisions are at their bound, K says nothing of the evidence");
   run.results[3]->filter["share_at_most"][4] = 0.5;
   run.results[3]->filter["share_of_precision_at_most"][5] = 1;
   expect_finding(run, "bounds", "lambda in bft seed 0");
@@ -326,7 +327,7 @@ TEST(ExperimentChecks, NameWhatIsWrong) {
   ASSERT_EQ(open.size(), 2u);
   EXPECT_THAT(open[0].finding, HasSubstr("1 of 18 trainings are not finished: sft/np10 seed 1"));
   EXPECT_EQ(open[0].advice, "repeat the gainlens train finetune command, which continues");
-  EXPECT_THAT(open[1].finding, HasSubstr("too few finished seeds for a p: sft/np10 2; it takes 3"));
+  EXPECT_THAT(open[1].finding, HasSubstr("too few finished seeds for a p: sft/np10 has 2; it takes 3"));
 
   run = good;
   run.arms.pop_back();

@@ -129,7 +129,7 @@ TEST_F(Check, NamesWhatIsWrongWithTrainings) {
   const std::string run = recommended("short", {"--arm", "plain,bft", "--seeds", "1", "--epochs", "2"});
   const auto found = found_in(run);
   EXPECT_EQ(found.size(), 3u);
-  EXPECT_THAT(found.at("seeds"), HasSubstr("too few finished seeds for a p: plain 1, bft 1; it takes 3"));
+  EXPECT_THAT(found.at("seeds"), HasSubstr("too few finished seeds for a p: plain has 1, bft has 1; it takes 3"));
   EXPECT_THAT(found.at("last_epoch"), HasSubstr("2 of 2 trainings (plain seed 0; bft seed 0)"));
   EXPECT_THAT(found.at("filter"), HasSubstr("not in force in the tested epoch (it warms up): bft seed 0"));
   const std::string weights = run + "/plain/seed-0/model.safetensors";

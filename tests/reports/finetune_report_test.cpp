@@ -158,7 +158,7 @@ TEST(FinetuneReport, SaysWhatWasRunAndWhatWasNotProven) {
   // The list of gainlens check.
   EXPECT_THAT(page, HasSubstr("1 of 30 trainings are not finished: sft/np0 seed 4"));
   const Json checks = Json::parse(bytes_of(folder.path() / "summary.json")).at("checks");
-  EXPECT_EQ(checks[0].at("finding"), "whether the files have changed; There is no request.json: <i>.");
+  EXPECT_EQ(checks[0].at("finding"), "whether the files have changed. There is no request.json: <i>.");
   EXPECT_EQ(checks[1].at("ok"), false);
 }
 
@@ -181,7 +181,10 @@ TEST(FinetuneReport, ARequestThatSaysLittleIsNoFailure) {
     const WrittenReport written = write_finetune_report(finetuned(run), folder.path(), {});
     EXPECT_THAT(written.failed, IsEmpty()) << odd;
     EXPECT_THAT(bytes_of(folder.path() / "report.html"),
-                AllOf(HasSubstr("say the same"), Not(HasSubstr("was proven"))));
+                AllOf(HasSubstr("say the same"), Not(HasSubstr("was proven")),
+                      HasSubstr("not known: whether checkpoints have changed; a report does not read them, gainlens "
+                                "check does"),
+                      HasSubstr("sft/np0 has 2, ")));
   }
 }
 
