@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 namespace gainlens::analyses::of_trainings {
@@ -123,11 +124,22 @@ CheckOutcome bounds(const CheckedTrainings& checked, std::string advice) {
                                                         {"share_of_precision_at_most", "lambda"}};
   std::vector<std::string> found;
   for (const auto& [name, symbol] : curves) {
-    const Faulty full(checked, [&curve = name](const TrainedSeed* seed) {
-      return seed != nullptr &&
-             std::ranges::any_of(tested(*seed, curve), [](double share) { return share >= nearly_all; });
+    std::set<std::int64_t> layers;  // of any training
+    const Faulty full(checked, [&layers, &curve = name](const TrainedSeed* seed) {
+      if (seed == nullptr) return false;
+      bool is_full = false;
+      const std::vector<double> shares = tested(*seed, curve);
+      for (std::size_t layer = 0; layer < shares.size(); ++layer) {
+        if (shares[layer] < nearly_all) continue;
+        layers.insert(static_cast<std::int64_t>(layer));
+        is_full = true;
+      }
+      return is_full;
     });
-    if (!full.none()) found.push_back(fmt::format("{} in {}", symbol, full.words()));
+    if (!full.none())
+      found.push_back(fmt::format("{} of {} {} in {}", symbol, layers.size() == 1 ? "layer" : "layers",
+                                  number_ranges(std::vector<std::int64_t>(layers.begin(), layers.end())),
+                                  full.words()));
   }
   if (found.empty()) return satisfactory("no layer has nearly all of its precisions at the bound");
   return {fmt::format("at least {:.0f}% of a layer's precisions are at their upper bound: {}; where precisions "

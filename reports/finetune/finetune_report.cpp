@@ -321,7 +321,7 @@ std::vector<Block> state_blocks(Runs runs) {
   if (!run.filters.empty()) {
     const Caption caption = {
         "The Kalman gain K, the precision of the stream before each layer, and the share of the observation precisions "
-        "lambda_obs at their bound lambda_max, after each epoch: means over positions, dimensions and seeds, on the "
+        "lambda_obs at their bound, after each epoch: means over positions, dimensions and seeds, on the "
         "validation rows. What the arm does not have is left out.",
         "It shows whether training moves the filter, and in which layers.",
         "A precision at its bound (3 in the paper's settings) says nothing of the layer: where the share is near 1, K "

@@ -86,6 +86,13 @@ bool stands_alone(std::string_view text, std::size_t at, std::size_t size) {
 
 constexpr Symbol minus{"-", "−", "$-$", "−"};
 
+/// A quotation mark in front of a word. LaTeX has one of its own for it.
+constexpr Symbol opening_quote{"\"", "&quot;", "``", "\\\""};
+
+bool opens_quote(std::string_view text, std::size_t at) {
+  return text[at] == '"' && (at == 0 || text[at - 1] == ' ' || text[at - 1] == '(');
+}
+
 /// A hyphen before a number and behind no word: "-0.1" and "[-0.1", not "0-3".
 bool is_minus(std::string_view text, std::size_t at) {
   if (text[at] != '-' || at + 1 >= text.size() || text[at + 1] < '0' || text[at + 1] > '9') return false;
@@ -112,6 +119,7 @@ std::string typeset(std::string_view given, std::string_view Symbol::*medium, bo
   for (std::size_t at = 0; at < text.size();) {
     const Symbol* symbol = mathematics ? symbol_at(text, at) : nullptr;
     if (mathematics && is_minus(text, at)) symbol = &minus;
+    if (opens_quote(text, at)) symbol = &opening_quote;
     if (symbol == nullptr) symbol = character_at(text, at);
     if (symbol == nullptr) {
       result += text[at++];

@@ -278,11 +278,12 @@ TEST(RecommenderChecks, NameWhatIsWrong) {
 
   run = good;
   run.results[3]->filter["share_at_most"][4] = 0.99;  // epoch 3, the tested one, layer 0
-  expect_finding(run, "bounds",
-                 "lambda_obs in bft seed 0; where precisions are at their bound, K says nothing of the evidence");
+  expect_finding(
+      run, "bounds",
+      "lambda_obs of layer 0 in bft seed 0; where precisions are at their bound, K says nothing of the evidence");
   run.results[3]->filter["share_at_most"][4] = 0.5;
   run.results[3]->filter["share_of_precision_at_most"][5] = 1;
-  expect_finding(run, "bounds", "lambda in bft seed 0");
+  expect_finding(run, "bounds", "lambda of layer 1 in bft seed 0");
   run.results[3]->filter["share_of_precision_at_most"][5] = 0.5;
   run.results[3]->filter["share_of_precision_at_most"][7] = 1;  // of an epoch that was not tested
   EXPECT_THAT(findings_of(run), IsEmpty());
@@ -346,7 +347,7 @@ TEST(ExperimentChecks, NameWhatIsWrong) {
     for (std::size_t i = 9; i < 18; ++i) run.results[i]->filter[std::string(curve.name)] = {0.5, 0.5, 0.5, 0.5};
   EXPECT_THAT(findings_of(run), IsEmpty());
   run.results[10]->filter["share_at_most"][3] = 1;  // epoch 2, the tested one, of two layers
-  expect_finding(run, "bounds", "lambda_obs in bft/np0 seed 1");
+  expect_finding(run, "bounds", "lambda_obs of layer 1 in bft/np0 seed 1");
   run.results[10]->filter["share_at_most"][3] = 0.5;
   for (const char* name : {"gain", "precision"}) run.results[11]->filter[name].assign(4, missing);
   expect_finding(run, "filter", "it warms up): bft/np0 seed 2");

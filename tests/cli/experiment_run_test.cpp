@@ -134,7 +134,7 @@ TEST_F(ExperimentRunCommands, CheckNamesWhatIsWrong) {
   EXPECT_EQ(found("finished").at("advice"), "repeat the gainlens train command, which continues");
   EXPECT_THAT(found("means").at("finding").get<std::string>(),
               HasSubstr("a metric is not the mean of its scores: plain seed 1; of the first, loss is "));
-  EXPECT_THAT(found("seeds").at("finding").get<std::string>(), HasSubstr("bft 2; it takes 3"));
+  EXPECT_THAT(found("seeds").at("finding").get<std::string>(), HasSubstr("bft has 2; it takes 3"));
   EXPECT_THAT(run_gainlens({"check", run_}).out, HasSubstr("found: 1 of 6 trainings are not finished"));
 }
 

@@ -112,7 +112,7 @@ TEST(FinetuneReport, AFixedGammaIsNoLearnedOne) {
   };
   run.gammas.push_back({"focal-2/np0", {{2, 2}}});
   const auto [page, csv] = written();
-  EXPECT_THAT(page, AllOf(HasSubstr("focal/np0"), Not(HasSubstr("focal-2/np0"))));
+  EXPECT_THAT(page, AllOf(HasSubstr(">focal/np0<"), Not(HasSubstr(">focal-2/np0<"))));
   EXPECT_THAT(csv, AllOf(HasSubstr("focal/np0,"), Not(HasSubstr("focal-2/np0"))));
   run.gammas.erase(run.gammas.begin());
   for (std::size_t i = 6; i < 12; ++i) made.results[i]->curve.erase(runfile::gamma_curve);

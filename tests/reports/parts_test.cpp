@@ -86,6 +86,7 @@ TEST(Typography, SymbolsStandAlone) {
   EXPECT_EQ(to_html("the paper's S"), "the paper&#39;s <i>S</i>");  // an s after an apostrophe is not a symbol
   EXPECT_EQ(to_html("no summary/n_eff"), "no summary/n_eff");
   EXPECT_EQ(to_latex("λ* ± 0.1"), "$\\lambda^{*}$ $\\pm$ 0.1");
+  EXPECT_EQ(to_latex("\"not shown\" (\"a\")"), "``not shown'' (``a'')");
 }
 
 TEST(Typography, AHyphenBeforeANumberIsAMinus) {
