@@ -45,9 +45,11 @@ double step_of(const std::string& label) {
         printable(label));
   const auto before = label.find_last_not_of("0123456789", last);
   const std::size_t first = before == std::string::npos ? 0 : before + 1;
-  static const std::regex part_of_number(R"([0-9](\.|[eE][+-]?)$)");
-  CHECK(!std::regex_search(label.substr(0, first), part_of_number),
-        "--axis: '{}' has a number with a point or an exponent; write the step in digits (--names 0,1000,2000)",
+  // "1e3", "1.5", "1,000", "0x10", "5k" and "-5" are numbers of which the last digits are a part.
+  static const std::regex in_front(R"(([0-9]([.,_']|[eEpP][+-]?|[xX])|(^|[^0-9A-Za-z])[.,]|^[+-]|[^0-9A-Za-z][+-])$)");
+  static const std::regex behind("^[kKmM]([^A-Za-z]|$)");
+  CHECK(!std::regex_search(label.substr(0, first), in_front) && !std::regex_search(label.substr(last + 1), behind),
+        "--axis: '{}' has no step in digits alone; name the runs by their steps (--names 0,1000,2000)",
         printable(label));
   constexpr std::int64_t most = std::int64_t{1} << 53;
   std::int64_t step = 0;

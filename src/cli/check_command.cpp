@@ -114,6 +114,7 @@ void check_and_print(const std::string& path, const GlobalOptions& global) {
   } else {
     print_result("{}", reports::print_checks(results));
   }
+  flush_results();  // a list that is lost is the worse news
   if (const std::size_t found = analyses::count_findings(results); found > 0)
     throw_run_failed("{}: {} of {} found something", printable(path), found, counted(results.size(), "check"));
 }

@@ -4,6 +4,8 @@
 #include "formats/content_checksum.h"
 #include "formats/tensor_file.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstring>
@@ -44,7 +46,7 @@ formats::TensorFile open_result(const std::filesystem::path& file) {
   try {
     return formats::TensorFile::open(file);
   } catch (const InvalidArgument& error) {
-    CHECK(std::filesystem::exists(file), "{}", error.what());
+    CHECK(::access(file.c_str(), R_OK) == 0, "{}", error.what());  // it is missing, or somebody else's
     throw_invalid("{}; {}", error.what(), repair);
   }
 }

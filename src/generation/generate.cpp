@@ -137,8 +137,7 @@ void check_can_generate(const models::DecoderConfig& config, std::span<const std
     const bool fits = length <= config.max_positions && options.max_new <= config.max_positions - length;
     CHECK(fits || (options.allow_extrapolation && !learned),
           "the prompt has {} tokens and --max-new asks for {} more; the model was made for {}. Ask for fewer{}", length,
-          options.max_new, config.max_positions,
-          learned ? ": it has no vector for a later position" : ", or give --allow-extrapolation to go beyond them");
+          options.max_new, config.max_positions, learned ? ": it has no vector for a later position" : options.remedy);
   }
 }
 

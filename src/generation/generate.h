@@ -19,7 +19,9 @@ struct GenerationOptions {
   std::uint64_t seed = 0;                 ///< of sampling; each prompt has a stream of its own
   std::vector<tokenizers::TokenId> ends;  ///< a text ends behind any of these; empty: it never ends by itself
   bool allow_extrapolation = false;       ///< go beyond the model's number of positions
-  bool statistics = false;                ///< of the query that each new token comes from
+  /// Of a message about too many tokens: what the caller offers beside fewer.
+  std::string_view remedy = ", or give --allow-extrapolation to go beyond them";
+  bool statistics = false;  ///< of the query that each new token comes from
 };
 
 /// What a model adds to one prompt.

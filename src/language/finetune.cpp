@@ -43,8 +43,8 @@ namespace gainlens::language {
 namespace {
 
 constexpr const char* predictions_name = "predictions.jsonl";
-constexpr const char* checkpoint_names[] = {"config.json", "model.safetensors", predictions_name};
-constexpr const char* adapter_names[] = {formats::adapter_config_name, formats::adapter_weights_name, predictions_name};
+constexpr const char* checkpoint_names[] = {"config.json", "model.safetensors"};
+constexpr const char* adapter_names[] = {formats::adapter_config_name, formats::adapter_weights_name};
 constexpr std::int64_t prompts_at_once = 16;
 
 /// Whether a job writes a whole checkpoint. PEFT knows no filter, so an arm with one always does.
@@ -218,14 +218,21 @@ class Finetuning : public experiment::Subject {
   }
 
  private:
-  /// The files that a job leaves: those of the weights, and the answers behind them.
-  runfile::KeptFiles all_files(const experiment::Job& job) const {
+  runfile::KeptFiles weight_files(const experiment::Job& job) const {
     if (writes_whole(finetune_arm(job.arm), request_.settings.lora)) return {job.folder, checkpoint_names};
     return {job.folder, adapter_names};
   }
-  runfile::KeptFiles weight_files(const experiment::Job& job) const {
-    const runfile::KeptFiles all = all_files(job);
-    return {all.folder, all.names.first(all.names.size() - 1)};
+  /// The sha256 of all that a finished job leaves: weights, tokenizer and answers.
+  Json checksums_of_all(const experiment::Job& job) const {
+    std::vector<std::string> others = {predictions_name};
+    if (!source_.is_gguf()) {
+      for (const std::filesystem::path& file : tokenizers::tokenizer_files(source_.path))
+        others.push_back(file.filename().string());
+    }
+    const auto weights = weight_files(job).names;
+    std::vector<const char*> names(weights.begin(), weights.end());
+    for (const std::string& name : others) names.push_back(name.c_str());
+    return runfile::checksums_of({job.folder, names});
   }
   /// Stores the weights, or their adapter. Returns the checksums of the files.
   Json keep(const experiment::Job& job, const OrderedJson& document, const models::DecoderWeights& weights) const {
@@ -249,7 +256,7 @@ class Finetuning : public experiment::Subject {
     return checked_cast<tokenizers::TokenId>(ends.ids.front(), "eos_token_id");
   }
   generation::GenerationOptions generation_options() const {
-    return {.max_new = request_.settings.max_new, .ends = {tokens_.end}};
+    return {.max_new = request_.settings.max_new, .ends = {tokens_.end}, .remedy = ""};
   }
   std::vector<AnswerRow> rows_of(const std::vector<data::Question>& questions, double noise,
                                  const std::string& name) const;
@@ -428,7 +435,7 @@ experiment::StoredResult Finetuning::run(const experiment::Work& work) {
     stored.result.test[runfile::start_loss_with_filter] = trained.start->filtered;
   }
   if (!trained.gammas.empty()) stored.result.curve[runfile::gamma_curve] = std::move(trained.gammas);
-  stored.kept = runfile::checksums_of(all_files(work.job));
+  stored.kept = checksums_of_all(work.job);
   for (const training::Evaluation& point : trained.outcome.history) {
     stored.result.curve[runfile::training_loss].push_back(point.training_loss);
     stored.result.curve["validation_loss"].push_back(point.validation_loss);

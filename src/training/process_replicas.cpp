@@ -135,7 +135,9 @@ class GlooReplicas final : public Replicas {
     try {
       group_ = connect(group, environment, times);
     } catch (const c10::Error& error) {
-      throw_run_failed("process {} of {} could not connect to the others: {}", rank_, size_, first_line(error));
+      const std::string text = first_line(error);
+      throw_run_failed("process {} of {} could not connect to the others: {}", rank_, size_,
+                       text.find("timed out") == std::string::npos ? text : "nobody answered in time");
     }
   }
 

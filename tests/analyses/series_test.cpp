@@ -74,8 +74,11 @@ TEST(Series, RefusesWhatIsNoSeries) {
   EXPECT_THAT(refused({{"same", a}, {"same", b}}, false), HasSubstr("two runs are called 'same'"));
   EXPECT_THAT(refused({{"x", a}, {"y", apart}}, false), HasSubstr("no context length in common"));
   EXPECT_THAT(refusal_of([] { step_of("n99999999999999999999"); }), HasSubstr("is too large"));
-  for (const char* label : {"1e3", "2E+04", "5e-1", "step-1.5"})
-    EXPECT_THAT(refusal_of([&] { step_of(label); }), HasSubstr("a point or an exponent")) << label;
+  for (const char* label :
+       {"1e3", "2E+04", "5e-1", "step-1.5", "ck-1,000", "ck-1_000", "ck_5k", "ck-0x10", "ck-.5", "ck--5", "-5", "5K"})
+    EXPECT_THAT(refusal_of([&] { step_of(label); }), HasSubstr("no step in digits alone")) << label;
+  EXPECT_EQ(step_of("ck-7-kept"), 7);
+  EXPECT_EQ(step_of("model.1000"), 1000);
   EXPECT_EQ(step_of("v1.2-step300"), 300);
   EXPECT_EQ(step_of("base7"), 7);
   EXPECT_EQ(step_of("step2000-of-3"), 3);

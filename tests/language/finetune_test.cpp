@@ -114,7 +114,11 @@ TEST_F(Finetune, StoresScoresOfEveryQuestionAndACheckpointThatOpens) {
   asked.noise = {0};
   EXPECT_EQ(finetune(asked).size(), 1u);
   EXPECT_EQ(runfile::read_experiment_run(out("run")).arms.size(), 5u);
-  // Answers that were changed afterwards are no longer those that were scored.
+  // The tokenizer and the answers are proven as the weights are.
+  const std::string model = gainlens::testing::bytes_of(job / "tokenizer.model");
+  gainlens::testing::write_file(job / "tokenizer.model", model + "x");
+  EXPECT_THAT(gainlens::testing::refusal_of([&] { finetune(asked); }), HasSubstr("tokenizer.model: its sha256 is "));
+  gainlens::testing::write_file(job / "tokenizer.model", model);
   gainlens::testing::write_file(job / "predictions.jsonl", lines + "{}\n");
   EXPECT_THAT(gainlens::testing::refusal_of([&] { finetune(asked); }),
               ::testing::AllOf(HasSubstr("predictions.jsonl: its sha256 is "), HasSubstr("delete ")));
