@@ -130,7 +130,7 @@ CheckOutcome bounds(const CheckedTrainings& checked, std::string advice) {
       bool is_full = false;
       const std::vector<double> shares = tested(*seed, curve);
       for (std::size_t layer = 0; layer < shares.size(); ++layer) {
-        if (shares[layer] < nearly_all) continue;
+        if (!(shares[layer] >= nearly_all)) continue;  // also while the filter warms up: then it is NaN
         layers.insert(static_cast<std::int64_t>(layer));
         is_full = true;
       }
