@@ -126,6 +126,7 @@ interventions::InterveneOptions options_of(const InactiveHeadsArguments& argumen
   options.stream_weights = arguments.stream_weights;
   options.allow_extrapolation = arguments.allow_extrapolation;
   options.seed = global.seed;
+  check_lies_in_no_arm(arguments.out);
   options.out = arguments.out;
   options.quiet = global.quiet;
   return options;

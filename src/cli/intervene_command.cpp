@@ -93,6 +93,7 @@ interventions::InterveneOptions options_of(const InterveneArguments& arguments, 
   options.stream_weights = arguments.stream_weights;
   options.allow_extrapolation = arguments.allow_extrapolation;
   options.seed = global.seed;
+  check_lies_in_no_arm(arguments.out);
   options.out = arguments.out;
   options.quiet = global.quiet;
   return options;
@@ -120,6 +121,7 @@ interventions::PatchingOptions patching_options(const InterveneArguments& argume
   options.device = kernels::compute_device(global.device);
   options.stream_weights = arguments.stream_weights;
   options.allow_extrapolation = arguments.allow_extrapolation;
+  check_lies_in_no_arm(arguments.out);
   options.out = arguments.out;
   options.quiet = global.quiet;
   return options;

@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 
+#include "cli/given_run.h"
 #include "cli/ignored_keys.h"
 #include "cli/inspect_parts.h"
 #include "cli/sweep_recommenders.h"
@@ -99,6 +100,7 @@ sweep::SweepOptions options_of(const SweepArguments& arguments, const GlobalOpti
   sweep::SweepOptions options;
   options.model = formats::locate_checkpoint(arguments.model);
   options.source = arguments.text.source();
+  check_lies_in_no_arm(arguments.out);
   options.out = arguments.out;
   if (arguments.lengths) options.lengths = parse_counts(*arguments.lengths, "--lengths", sweep::least_length);
   options.samples = arguments.samples;

@@ -1,3 +1,4 @@
+#include "cli/tiny_checkpoint.h"
 #include "core/json.h"
 #include "support/file_bytes.h"
 #include "support/program.h"
@@ -171,6 +172,15 @@ TEST_F(TrainFinetune, NothingIsWrittenAmongCheckpoints) {
   refused(demo, out() + "/sft/np0/seed-1", among);
   refused(demo, out() + "/sft/np0", among);
   refused(demo, out() + "/sft", among);
+  const std::string ids = write_ids(folder_.path(), 64);
+  for (const Words& words :
+       {Words{"sweep", job, "--tokens", ids, "--lengths", "32"},
+        Words{"intervene", job, "--tokens", ids, "--lengths", "16", "--each-layer"},
+        Words{"gate-arms", job, "--tokens", ids, "--calibration", ids, "--trained-length", "16"}}) {
+    Words there = words;
+    there.insert(there.end(), {"--out", job + "/more"});
+    expect_refused(run_gainlens(there), "--out: " + job + "/more" + among);
+  }
   expect_refused(run_gainlens({"compare", job}), "is one training of the run " + out() + "; give the run");
   for (const char* command : {"check", "report"})
     expect_refused(run_gainlens({command, job}), "is a checkpoint, and a run is needed here; give " + out() +
