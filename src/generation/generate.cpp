@@ -67,6 +67,7 @@ class Generation {
   /// Adds a token to each of the texts.
   void extend(const std::vector<Text*>& texts) {
     std::vector<models::Extension> extensions;
+    extensions.reserve(texts.size());
     for (Text* text : texts) extensions.push_back({&text->cache, text->next});
     models::SeeLastQuery see;
     if (options_.statistics)
