@@ -17,10 +17,6 @@ using runfile::TrainedSeed;
 
 namespace {
 
-std::size_t count_of(const CheckedTrainings& checked, const Faulty::Fault& fault) {
-  return Faulty(checked, fault).count();
-}
-
 /// The values of a curve of the filter at the tested epoch, [layer]; empty: no filter.
 std::vector<double> tested(const TrainedSeed& seed, const std::string& name) {
   const auto curve = seed.filter.find(name);
@@ -110,7 +106,7 @@ CheckOutcome seeds(const CheckedTrainings& checked) {
 
 CheckOutcome filter(const CheckedTrainings& checked, std::string advice) {
   const auto has_filter = [](const TrainedSeed* seed) { return seed != nullptr && !seed->filter.empty(); };
-  if (count_of(checked, has_filter) == 0) return satisfactory("no arm has a filter");
+  if (Faulty(checked, has_filter).none()) return satisfactory("no arm has a filter");
   const Faulty never(checked, [&](const TrainedSeed* seed) {
     return has_filter(seed) && !any_finite(tested(*seed, "precision")) && !any_finite(tested(*seed, "gain"));
   });

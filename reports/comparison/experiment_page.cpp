@@ -73,7 +73,7 @@ std::vector<std::size_t> seed_counts(Experiments experiments) {
   return counts;
 }
 
-/// "question"; all comparisons of one call may have another one each, and are then units.
+/// What a unit is called; "unit" if the comparisons differ in it.
 std::string unit_of(Experiments experiments) {
   std::vector<std::string> units;
   for (const ComparedExperiment& one : experiments) units.push_back(one.comparison.unit);

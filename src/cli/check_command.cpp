@@ -38,10 +38,11 @@ Results check_sweep(const fs::path& path) {
                               analyses::CheckedSweep{found.run.reader, found.run.proof, found.changed});
 }
 
-/// @param prove  returns what of the files could not be proven, and throws what speaks against them
-void prove(analyses::CheckedTrainings& checked, const std::function<std::string()>& prove) {
+/// Notes what the files of trainings say.
+/// @param proof  returns what could not be proven, and throws what speaks against them
+void note_files(analyses::CheckedTrainings& checked, const std::function<std::string()>& proof) {
   try {
-    checked.unproven = prove();
+    checked.unproven = proof();
   } catch (const InvalidArgument& error) {
     checked.changed = error.what();
   }
@@ -50,14 +51,14 @@ void prove(analyses::CheckedTrainings& checked, const std::function<std::string(
 Results check_recommend_run(const fs::path& path) {
   const runfile::RecommendRun run = recommend::read_run(path);
   analyses::CheckedRecommenders checked(run);
-  prove(checked, [&] { return recommend::read_proven_run(path).unproven; });
+  note_files(checked, [&] { return recommend::read_proven_run(path).unproven; });
   return analyses::run_checks(analyses::recommender_checks(), checked);
 }
 
 Results check_experiment_run(const fs::path& path) {
   const runfile::ExperimentRun run = runfile::read_experiment_run(path);
   analyses::CheckedExperiment checked(run);
-  prove(checked, [&] {
+  note_files(checked, [&] {
     const auto proven = experiment::read_proven_run(path, experiment::TrainingProof::files);
     return fmt::format("{}", fmt::join(proven.unproven, " "));
   });
@@ -84,7 +85,7 @@ Results check_training(const fs::path& folder, std::uint64_t seed) {
   const fs::path file = folder / experiment::result_name;
   if (fs::exists(file)) {
     run.results.front() = experiment::load_result(file, arm, seed).result;
-    prove(checked, [&] {
+    note_files(checked, [&] {
       recommend::prove_seed(folder, arm, seed);
       return std::string();
     });

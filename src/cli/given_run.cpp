@@ -76,6 +76,11 @@ std::optional<fs::path> run_of_arm(const fs::path& folder) {
   return std::nullopt;
 }
 
+/// The run of which the folder is one training. Nothing: it is none.
+std::optional<fs::path> run_of_training(const fs::path& folder) {
+  return run_of_arm(real_path(folder).parent_path());
+}
+
 /// @throws InvalidArgument  the checkpoint of a recommender; the message names its run
 void refuse_recommender(const fs::path& path) {
   if (!recommend::is_recommender(path)) return;
@@ -90,7 +95,7 @@ void refuse_other_than_sweep(const fs::path& path) {
   const std::string shown = printable(path.string());
   refuse_recommender(path);
   const fs::path checkpoint = path.extension() == ".safetensors" ? path.parent_path() : path;
-  const auto trained_by = run_of_arm(real_path(checkpoint).parent_path());
+  const auto trained_by = run_of_training(checkpoint);
   CHECK(
       !is_checkpoint(path),
       "{}: is a checkpoint, and a run is needed here; {}sweep it first: gainlens sweep {} --text FILE --out RUN, then "
@@ -155,7 +160,7 @@ void refuse_run_for_checkpoint(const fs::path& path) {
 
 ProvenTrainings<runfile::RecommendRun> prove_recommend_run(const fs::path& path) {
   refuse_recommender(path);
-  const auto trained_by = run_of_arm(real_path(path).parent_path());
+  const auto trained_by = run_of_training(path);
   CHECK(!trained_by, "{}: is one training of the run {}; give the run", printable(path.string()),
         trained_by ? printable(trained_by->string()) : "");
   recommend::ProvenRun proven = recommend::read_proven_run(path);
