@@ -1,9 +1,9 @@
 """Sweeps golden checkpoints with the built program and compares every dataset of their run.h5 with the reference.
 
-    python tests/journeys/sweep_goldens.py build/gainlens [--jobs N] [--many-runs LIBRARY] [NAME...]
+    python tests/journeys/sweep_goldens.py build/gainlens [--jobs N] [--many-runs LIBRARY] [--shared | NAME...]
 
 Needs numpy and h5py. NAME is a folder of tests/golden/models or a file of tests/golden/gguf; without a NAME, all are
-swept. With LIBRARY (tests/support/many_runs.cpp), gainlens-compute is loaded once for each job and forks for each call:
+swept whose checkpoints ship, or with --shared all others. With LIBRARY (tests/support/many_runs.cpp), gainlens-compute is loaded once for each job and forks for each call:
 to load it takes longer than most calls.
 Each golden is swept at two lengths with --per-query, in float64, float32 and bfloat16. A GGUF file, which has the
 weights of a folder, is swept in float32 alone. Then audit, sinks, sink-vs-k and report read the run in float32. If
@@ -11,8 +11,7 @@ every dataset of a GGUF file's run has the bits of the folder's run, these comma
 read the same numbers again. tests/golden/sweep_reference.py computes the expected numbers; it shares nothing with the
 sweep.
 Each golden gives one line, and one more for each complaint. The last lines count, and name the goldens that failed.
-Exit code 1: something differs. 77: numpy or h5py is missing, or the only golden asked for is shared data that is
-absent.
+Exit code 1: something differs. 77: numpy or h5py is missing, or all goldens asked for are shared data that are absent.
 """
 
 import argparse
@@ -76,8 +75,10 @@ class Golden:
         ].tolist()
         self.windows = stored["windows"].tolist()
         owner = self.checkpoint if self.checkpoint.is_dir() else folder
-        absent = not (owner / "config.json").exists()  # shared data
-        config = {} if absent else json.loads((owner / "config.json").read_text())
+        self.absent = not self.checkpoint.exists()  # shared data
+        if self.absent:
+            return
+        config = json.loads((owner / "config.json").read_text())
         self.layers = attention_layers(config.get("text_config", config), len(self.windows))
         self.head_dim = int(stored["head_dim"][0])
         self.kv_heads = stored["kv_heads"].tolist() if "kv_heads" in stored else []
@@ -507,7 +508,7 @@ def check(program, name, folder, twin):
     start, result, reported = time.monotonic(), Result(name), None
     try:
         golden = Golden(name)
-        if not golden.checkpoint.exists():
+        if golden.absent:
             result.absent = golden.checkpoint
             return result, None
         for dtype in golden.dtypes:
@@ -534,11 +535,16 @@ def check_twins(program, names):
     return results
 
 
-def groups_of(names):
-    """The given goldens (all, if none is given), those of the same weights together, the folder first."""
+def groups_of(names, shared):
+    """The given goldens, those of the same weights together, the folder first.
+
+    If none is given: all whose checkpoints ship, or all others, which are `shared` data.
+    """
     twins = json.loads((GOLDEN / "gguf" / "twins.json").read_text())
+    folders = {folder.name: not (folder / "config.json").exists() for folder in (GOLDEN / "models").iterdir()}
+    asked_for = [name for name in sorted(folders) + sorted(twins) if folders[twins.get(name, name)] == shared]
     groups = {}
-    for name in names or sorted(folder.name for folder in (GOLDEN / "models").iterdir()) + sorted(twins):
+    for name in names or asked_for:
         groups.setdefault(twins.get(name, name), []).append(name)
     return [sorted(group, key=lambda name: name in twins) for group in groups.values()]
 
@@ -548,13 +554,14 @@ def main():
     parser.add_argument("program", type=pathlib.Path)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--jobs", type=int, default=1, help="goldens at a time; the program does most of the work")
+    parser.add_argument("--shared", action="store_true", help="the goldens whose checkpoints do not ship")
     parser.add_argument("--many-runs", type=pathlib.Path, help="library that lets one loaded program do many calls")
     arguments = parser.parse_intermixed_args()
     path, library = arguments.program.resolve(), arguments.many_runs
     program = ServedProgram(path, library.resolve()) if library else Program(path)
     work = functools.partial(check_twins, program)
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        results = [result for group in pool.map(work, groups_of(arguments.names)) for result in group]
+        results = [result for group in pool.map(work, groups_of(arguments.names, arguments.shared)) for result in group]
     program.end()
     checked = [result for result in results if not result.absent]
     if not checked:
