@@ -2,9 +2,11 @@
 
 find_program(GAINLENS_CCACHE ccache)
 if(GAINLENS_CCACHE)
-  # The sloppiness lets ccache work together with a precompiled header (with -fpch-preprocess below).
+  # The sloppiness lets ccache work together with a precompiled header (with -fpch-preprocess below). With its folder
+  # as the base, a second clone of the project finds what the first one compiled.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
-      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${GAINLENS_CCACHE})
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} ${GAINLENS_CCACHE})
 endif()
 
 # Sources of a library are compiled eight at a time, which takes a third of the time of one at a time. Tools that want a
@@ -20,7 +22,8 @@ if(NOT GAINLENS_UNITY)  # there, a local name may be that of another source
   target_compile_options(gainlens_options INTERFACE -Wshadow)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  target_compile_options(gainlens_options INTERFACE -fpch-preprocess)
+  target_compile_options(gainlens_options INTERFACE -fpch-preprocess
+    -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)  # messages of our own mistakes name src/..., on every machine
 endif()
 if(GAINLENS_SANITIZE)
   target_compile_options(gainlens_options INTERFACE
