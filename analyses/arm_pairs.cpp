@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <utility>
 
 namespace gainlens::analyses {
 namespace {
@@ -31,8 +32,21 @@ const ArmOf<Run>& baseline_of(const std::vector<const ArmOf<Run>*>& arms, const 
                 printable(arms.front()->run->data_name(), 60), fmt::join(names, ", "), did_you_mean(name, names));
 }
 
+/// The arm as a run that has its one result with every finished seed of another.
 template <typename Run>
-PairOf<Run> pair_of(const ArmOf<Run>& baseline, const ArmOf<Run>& candidate, bool by_position) {
+ArmOf<Run> with_seeds_of(const ArmOf<Run>& arm, const ArmOf<Run>& other) {
+  const auto run = std::make_shared<Run>(*arm.run);
+  run->arms = {arm.name()};
+  run->seeds = other.seeds();
+  run->results.assign(run->seeds.size(), arm.run->result(arm.arm, 0));
+  ArmOf<Run> repeated = arm;
+  repeated.run = run;
+  repeated.arm = 0;
+  return repeated;
+}
+
+template <typename Run>
+PairOf<Run> pair_of(const ArmOf<Run>& baseline, const ArmOf<Run>& candidate, const Pairing& pairing) {
   CHECK(have_same_units(*baseline.run, *candidate.run),
         "{} and {}: have the same checksum of the split, but other {}s; one of the files is damaged", baseline.where(),
         candidate.where(), baseline.run->unit());
@@ -41,8 +55,15 @@ PairOf<Run> pair_of(const ArmOf<Run>& baseline, const ArmOf<Run>& candidate, boo
         "{} and {}: have the finished seeds {} and {}; repeat the training command, "
         "which continues",
         baseline.where(), candidate.where(), seeds_in_words(baseline), seeds_in_words(candidate));
+  if (pairing.deterministic && candidate.seedless) return {baseline, with_seeds_of(candidate, baseline), false};
+  if (pairing.deterministic && baseline.seedless) return {with_seeds_of(baseline, candidate), candidate, false};
   if (one == other) return {baseline, candidate, false};
-  CHECK(by_position,
+  for (const auto& [list, trained] : {std::pair(&baseline, &candidate), std::pair(&candidate, &baseline)})
+    CHECK(!list->seedless || pairing.by_position,
+          "{}: names no seed, and {} has the seeds {}; if nothing random made these ranks, give --deterministic, which "
+          "pairs them with every seed; else add the column seed",
+          list->where(), trained->where(), seeds_in_words(*trained));
+  CHECK(pairing.by_position,
         "{} and {}: have the finished seeds {} and {}; arms are paired by seed. Train the missing ones, or pair seeds "
         "that differ in their order with --by-position",
         baseline.where(), candidate.where(), seeds_in_words(baseline), seeds_in_words(candidate));
@@ -132,7 +153,7 @@ std::vector<PairOf<Run>> pair_arms(const std::vector<ArmOf<Run>>& arms, const Pa
   for (const auto& split : splits) {
     const ArmOf<Run>& baseline = baseline_of<Run>(split, pairing.baseline);
     for (const ArmOf<Run>* arm : split) {
-      if (arm != &baseline) pairs.push_back(pair_of(baseline, *arm, pairing.by_position));
+      if (arm != &baseline) pairs.push_back(pair_of(baseline, *arm, pairing));
     }
   }
   return pairs;

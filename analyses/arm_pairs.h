@@ -23,6 +23,7 @@ struct ArmOf {
   std::shared_ptr<const Run> run;
   std::size_t arm;
   std::string label = {};  ///< for readers; see name_arms()
+  bool seedless = false;   ///< a list of ranks that names no seed: run->seeds is {0}
 
   std::string where() const;  ///< "runs/one:bft", for messages
 
@@ -58,8 +59,9 @@ using ArmPair = PairOf<runfile::RecommendRun>;
 using ExperimentPair = PairOf<runfile::ExperimentRun>;
 
 struct Pairing {
-  std::string baseline;      ///< name of the baseline arm; empty: the first arm of a split
-  bool by_position = false;  ///< seeds that differ are paired in order
+  std::string baseline;        ///< name of the baseline arm; empty: the first arm of a split
+  bool by_position = false;    ///< seeds that differ are paired in order
+  bool deterministic = false;  ///< the ranks of a seedless arm stand for every seed of the other
 };
 
 /// Pairs every arm with the baseline of its split. Arms of one split keep their order.

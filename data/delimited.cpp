@@ -5,18 +5,24 @@
 #include "core/plain_text.h"
 
 #include <algorithm>
+#include <array>
 
 namespace gainlens::data {
 namespace {
 
+const std::array<std::string, 3> all_quotes = {"none", "rfc4180", "backslash"};
+
 /// The place of the end of the line that `rest` begins with; npos if its last line has none.
-std::size_t end_of_line(std::string_view rest, DataLines::Quotes quotes) {
-  if (quotes == DataLines::Quotes::none) return rest.find('\n');
+std::size_t end_of_line(std::string_view rest, Quotes quotes) {
+  if (quotes == Quotes::none) return rest.find('\n');
+  const char* const marks = quotes == Quotes::backslash ? "\"\n\\" : "\"\n";
   // Every quoted field has two quotes, and every quote in it two. So within quotes their number is odd.
   bool inside = false;
-  for (std::size_t at = rest.find_first_of("\"\n"); at != std::string_view::npos;
-       at = rest.find_first_of("\"\n", at + 1)) {
-    if (rest[at] == '"')
+  for (std::size_t at = rest.find_first_of(marks); at != std::string_view::npos;
+       at = rest.find_first_of(marks, at + 1)) {
+    if (rest[at] == '\\')
+      at += inside ? 1 : 0;  // the character after it is no mark
+    else if (rest[at] == '"')
       inside = !inside;
     else if (!inside)
       return at;
@@ -24,16 +30,32 @@ std::size_t end_of_line(std::string_view rest, DataLines::Quotes quotes) {
   return std::string_view::npos;
 }
 
+/// Takes what stands before the next quote that is no character of the field.
+/// @returns  false: there is none
+bool take_to_quote(std::string_view& rest, Quotes quotes, std::string& field) {
+  for (;;) {
+    const std::size_t mark = rest.find_first_of(quotes == Quotes::backslash ? "\"\\" : "\"");
+    if (mark == std::string_view::npos) return false;
+    field += rest.substr(0, mark);
+    const bool escape = rest[mark] == '\\';
+    rest.remove_prefix(mark + 1);
+    if (!escape) return true;
+    if (rest.starts_with('"') || rest.starts_with('\\')) {
+      field += rest.front();
+      rest.remove_prefix(1);
+    } else {
+      field += '\\';
+    }
+  }
+}
+
 /// Reads a field that begins with a quote.
 /// @param rest  of the line; shortened by the field
 /// @returns  as split_fields()
-std::string take_quoted(std::string_view& rest, char delimiter, std::string& field) {
+std::string take_quoted(std::string_view& rest, char delimiter, Quotes quotes, std::string& field) {
   rest.remove_prefix(1);
   for (;;) {
-    const std::size_t quote = rest.find('"');
-    if (quote == std::string_view::npos) return "opens a quote that is never closed";
-    field += rest.substr(0, quote);
-    rest.remove_prefix(quote + 1);
+    if (!take_to_quote(rest, quotes, field)) return "opens a quote that is never closed";
     if (rest.empty() || rest.front() == delimiter) return "";
     if (rest.front() != '"') return "has text behind the closing quote of a field";
     field += '"';
@@ -64,19 +86,20 @@ std::optional<DataLine> DataLines::next() {
   return DataLine{text, number};
 }
 
-std::string split_fields(std::string_view line, char delimiter, std::vector<std::string>& fields) {
+std::string split_fields(std::string_view line, char delimiter, std::vector<std::string>& fields, Quotes quotes) {
   std::size_t count = 0;
   for (;;) {
     if (fields.size() == count) fields.emplace_back();
     std::string& field = fields[count++];
     field.clear();
-    if (line.starts_with('"')) {
-      std::string fault = take_quoted(line, delimiter, field);
+    if (quotes != Quotes::none && line.starts_with('"')) {
+      std::string fault = take_quoted(line, delimiter, quotes, field);
       if (!fault.empty()) return fault;
     } else {
       const std::size_t end = std::min(line.find(delimiter), line.size());
       field = line.substr(0, end);
-      if (field.find('"') != std::string::npos) return "has a quote inside a field that does not begin with one";
+      if (quotes != Quotes::none && field.find('"') != std::string::npos)
+        return "has a quote inside a field that does not begin with one";
       line.remove_prefix(end);
     }
     if (line.empty()) break;
@@ -84,6 +107,18 @@ std::string split_fields(std::string_view line, char delimiter, std::vector<std:
   }
   fields.resize(count);
   return "";
+}
+
+std::string_view quotes_name(Quotes quotes) {
+  return all_quotes.at(static_cast<std::size_t>(quotes));
+}
+
+Quotes parse_quotes(std::string_view text) {
+  for (const Quotes known : {Quotes::rfc4180, Quotes::backslash, Quotes::none}) {
+    if (text == quotes_name(known)) return known;
+  }
+  throw_invalid("--quotes: '{}'; must be rfc4180, backslash or none{}", printable(text, 40),
+                did_you_mean(text, all_quotes));
 }
 
 const std::vector<Delimiter>& delimiters() {

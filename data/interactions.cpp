@@ -1,6 +1,7 @@
 #include "data/interactions.h"
 
 #include "core/check.h"
+#include "core/counted.h"
 #include "core/random.h"
 #include "core/sha256.h"
 #include "data/delimited.h"
@@ -16,6 +17,8 @@
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <string_view>
+#include <unordered_map>
 
 namespace gainlens::data {
 namespace {
@@ -36,8 +39,30 @@ struct Kept {
 /// Interactions of a user who has no test: one to know and one to predict.
 constexpr std::ptrdiff_t least_for_training = 2;
 
+/// Gives the items that are used their ids in a catalogue.
+/// @param used  [number in the file]
+void find_in_catalogue(const RawInteractions& raw, const std::vector<bool>& used, const std::string& where,
+                       const std::vector<std::string>& catalogue, Kept& kept) {
+  std::unordered_map<std::string_view, ItemId> ids;
+  for (std::size_t i = 0; i < catalogue.size(); ++i) ids.emplace(catalogue[i], static_cast<ItemId>(i + 1));
+  std::vector<std::uint32_t> unknown;
+  for (std::uint32_t item = 0; item < used.size(); ++item) {
+    if (!used[item]) continue;
+    const auto found = ids.find(raw.items[item]);
+    if (found == ids.end())
+      unknown.push_back(item);
+    else
+      kept.item[item] = found->second;
+  }
+  CHECK(unknown.empty(), "{}: the item '{}'{} not among the {} of the model; leave out the interactions with it", where,
+        unknown.empty() ? "" : printable(raw.items[unknown.front()], 40),
+        unknown.size() > 1 ? fmt::format(" and {} are", counted(unknown.size() - 1, "other")) : " is",
+        catalogue.size());
+  kept.items = std::ssize(catalogue);
+}
+
 Kept choose(const RawInteractions& raw, const PlacesOfUsers& places, const TemporalCut& cut,
-            const InteractionOptions& options) {
+            const InteractionOptions& options, const std::string& where) {
   std::vector<std::int64_t> counts(raw.items.size());
   for (const auto& of_user : places) {
     for (const std::size_t place : of_user) ++counts[raw.interactions[place].item];
@@ -62,6 +87,10 @@ Kept choose(const RawInteractions& raw, const PlacesOfUsers& places, const Tempo
     if (count < least_for_training || cut.tested(user)) continue;
     keep(user);
     ++kept.untested;
+  }
+  if (!options.catalogue.empty()) {
+    find_in_catalogue(raw, used, where, options.catalogue, kept);
+    return kept;
   }
   std::vector<std::uint32_t> items;
   for (std::uint32_t item = 0; item < used.size(); ++item) {
@@ -127,12 +156,16 @@ RawInteractions read_raw(const std::filesystem::path& path, const std::string& w
   return parse_interactions(content, {where, delimiter_of_file(path.filename().string())}, columns);
 }
 
-Interactions arrange(const RawInteractions& raw, const PlacesOfUsers& places, const Kept& kept, const TiePolicy& ties) {
+Interactions arrange(const RawInteractions& raw, const PlacesOfUsers& places, const Kept& kept, const TiePolicy& ties,
+                     const std::vector<std::string>& catalogue) {
   Interactions result;
   result.format = raw.format;
   result.columns = raw.columns;
   result.dropped_users = static_cast<std::int64_t>(raw.users.size()) - kept.users;
-  result.dropped_items = static_cast<std::int64_t>(raw.items.size()) - kept.items;
+  result.dropped_items = std::ranges::count(kept.item, 0);
+  result.absent_items = kept.items - (std::ssize(kept.item) - result.dropped_items);
+  result.items.assign(1, "");
+  result.items.insert(result.items.end(), catalogue.begin(), catalogue.end());
   result.items.resize(static_cast<std::size_t>(kept.items) + 1);
   for (std::size_t item = 0; item < kept.item.size(); ++item) {
     if (kept.item[item] != 0) result.items[static_cast<std::size_t>(kept.item[item])] = raw.items[item];
@@ -167,6 +200,8 @@ std::string_view format_name(InteractionFormat format) {
       return "recbole";
     case InteractionFormat::sequences:
       return "sequences";
+    case InteractionFormat::pairs:
+      return "pairs";
     case InteractionFormat::movielens:
       return "movielens";
     case InteractionFormat::amazon:
@@ -211,17 +246,17 @@ Interactions read_interactions(const std::filesystem::path& path, const Interact
   PlacesOfUsers places = places_of_users(raw);
   const std::int64_t repeated = settle_repeats(raw, options.duplicates, where, places);
   const TemporalCut cut = cut_by_time(raw, options, where, places);
-  const Kept kept = choose(raw, places, cut, options);
-  CHECK(options.split.temporal == 0 || kept.untested < kept.users,
-        "{}: no user has two interactions before the time of --split {} and one after it; give another share", where,
-        options.split.name());
+  const Kept kept = choose(raw, places, cut, options, where);
+  CHECK(!options.split.in_time() || kept.untested < kept.users,
+        "{}: no user has two interactions before the time of --split {} and one from it on; give another share or time",
+        where, options.split.name());
   CHECK(kept.users > 0, "{}: each of its {} users has fewer than {} interactions{}; give a larger data set{}", where,
         raw.users.size(), std::max<std::int64_t>(options.min_user_interactions, 1),
         options.min_item_count > 1
             ? fmt::format(" with items that have at least {} (--min-item-count)", options.min_item_count)
             : "",
         options.min_item_count > 1 ? ", or a smaller --min-item-count" : "");
-  Interactions result = arrange(raw, places, kept, options.ties);
+  Interactions result = arrange(raw, places, kept, options.ties, options.catalogue);
   result.repeated = repeated;
   result.untested = kept.untested;
   result.later = cut.later;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "data/delimited.h"
+
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -36,10 +38,11 @@ enum class InteractionFormat {
               ///< columns or none, split by tabs. Without a timestamp the order of the file is the order in time
   sequences,  ///< a line for each user: `user item item ...`, in time order, split by spaces or tabs. Items are numbers
               ///< from 1 to 2^31 - 1: 0 is padding in many such files, and letters mean that it is another kind of file
+  pairs,      ///< `user item` on every line, in time order, with items as in `sequences`: how SASRec's data are given
   movielens,  ///< `user::item::rating::time`, or the same with tabs, as in u.data
   amazon,     ///< a JSON object on each line: reviewerID, asin, unixReviewTime; other keys are not read
   json,       ///< a JSON object on each line, with other keys, which ColumnOptions name
-  table,      ///< CSV or TSV (RFC 4180) with a header; ColumnOptions name the columns
+  table,      ///< CSV or TSV with a header; ColumnOptions name the columns
   parquet,    ///< Apache Parquet; ColumnOptions name the columns. Needs a build with Arrow (parquet_interactions.h)
 };
 
@@ -54,33 +57,41 @@ inline constexpr const char* no_times = "none";
 struct ColumnOptions {
   std::string user = {}, item = {}, time = {};  ///< names; `time` may be no_times. Empty: recognised by a common name
   std::optional<char> delimiter = {};           ///< of a table; nothing: from the extension of the file
+  std::optional<Quotes> quotes = {};            ///< of a table; nothing: RFC 4180
   bool header = true;                           ///< false: a table whose columns are called 1, 2, 3, ...
 
   bool name_columns() const { return !user.empty() || !item.empty() || !time.empty(); }
+  /// Whether the file has to be a table, of text or not, or JSON lines.
+  bool of_table() const { return name_columns() || quotes || !header; }
 };
 
 /// What becomes of an interaction with an item that its user has had before or has again.
 enum class Duplicates {
   keep,   ///< all of them stay
+  exact,  ///< those at the same time are one interaction, the first line; others stay
   first,  ///< the first one of each user and item stays, in time; at the same time, the first line
   last,   ///< likewise the last one
 };
-std::string_view duplicates_name(Duplicates duplicates);  ///< as on the command line: "keep", "first", "last"
-/// @throws InvalidArgument  none of the three (nearest match named)
+std::string_view duplicates_name(Duplicates duplicates);  ///< as on the command line: "keep", "exact", "first", "last"
+/// @throws InvalidArgument  none of the four (nearest match named)
 Duplicates parse_duplicates(std::string_view text);
 
 /// Which interactions of a user are held out.
 struct SplitPolicy {
-  /// 0: of each user the last one for the test and the one before it for validation. Else the share of all interactions
-  /// that lie before one moment T for all users: each user's first interaction from T on is the test, the last one
-  /// before T the validation.
+  /// 0: of each user the last one for the test and the one before it for validation, unless there is a moment. Else the
+  /// share of all interactions that lie before one moment T for all users: each user's first interaction from T on is
+  /// the test, the last one before T the validation.
   double temporal = 0;
+  std::optional<double> moment = {};  ///< T itself, in the unit of the file; seconds since 1970 if it was a date
 
-  std::string name() const;  ///< as on the command line: "leave-one-out", "temporal:0.9"
+  bool in_time() const { return temporal != 0 || moment.has_value(); }
+  /// As on the command line: "leave-one-out", "temporal:0.9", "temporal:1388534400" (a date as its seconds).
+  std::string name() const;
 };
 
-/// @throws InvalidArgument  neither "leave-one-out" nor "temporal:SHARE" with a share between 0 and 1 (nearest match
-///     named)
+/// @param text  "leave-one-out", "temporal:SHARE" with a share between 0 and 1, or "temporal:TIME" with a number beyond
+///     -1 and 1, or a date (seconds_of_date())
+/// @throws InvalidArgument  anything else (nearest match named)
 SplitPolicy parse_split_policy(std::string_view text);
 
 struct InteractionOptions {
@@ -90,6 +101,8 @@ struct InteractionOptions {
   Duplicates duplicates = Duplicates::keep;  ///< handled before anything is dropped
   ColumnOptions columns = {};
   SplitPolicy split = {};  ///< a temporal one cuts the histories (cut_by_time())
+  /// [id - 1] names of all items, where a model has given them their ids; empty: the items of the file
+  std::vector<std::string> catalogue = {};
 };
 
 /// Which columns of a table or of Parquet, or keys of JSON lines, were read.
@@ -97,6 +110,7 @@ struct ReadColumns {
   std::string user, item;           ///< names as in the file, which is not trusted
   std::optional<std::string> time;  ///< nothing: the file has no times
   std::optional<char> delimiter;    ///< of a table
+  std::optional<Quotes> quotes;     ///< of a table
   bool dates = false;  ///< the times are dates of ISO 8601 (in Parquet also dates and timestamps), and not numbers
 };
 
@@ -121,6 +135,7 @@ struct Interactions {
   std::vector<double> time;            ///< [interaction] in seconds; empty if the format has no times
   std::int64_t dropped_users = 0;      ///< users with too few interactions
   std::int64_t dropped_items = 0;      ///< items below min_item_count, and items of dropped users alone
+  std::int64_t absent_items = 0;       ///< items of InteractionOptions::catalogue that no user has
   std::int64_t repeated = 0;           ///< interactions of the file with an item that their user has had before
   std::optional<ReadColumns> columns;  ///< of a table or JSON lines with other keys
   std::int64_t tied = 0;  ///< interactions that share their user and their time with another one; 0 without times
@@ -146,9 +161,10 @@ struct Interactions {
 /// therefore keep fewer interactions.
 /// @throws InvalidArgument  missing, unreadable, empty or larger than 16 GiB when unpacked; a format that is not known;
 ///     malformed lines (number and text of the first, count of the others), also with a time that is not a finite
-///     number below 2^53; as find_columns(); columns or a delimiter for a format that has none; the same user, item and
-///     time twice (if the file has times, and duplicates are kept); a user twice (sequences); more than 2^31 - 2 users
-///     or items; no user is left; negative counts in the options; as read_parquet_interactions()
+///     number below 2^53; as find_columns(); columns, a delimiter or quotes for a format that has none; the same user,
+///     item and time twice (if the file has times, and duplicates are kept); exact duplicates of a file without times;
+///     a user twice (sequences); more than 2^31 - 2 users or items; no user is left; an item that is not in the
+///     catalogue; negative counts in the options; as read_parquet_interactions()
 Interactions read_interactions(const std::filesystem::path& path, const InteractionOptions& options = {});
 
 }  // namespace gainlens::data

@@ -44,7 +44,7 @@ std::size_t column_named(const std::string& name, const std::vector<std::string>
 std::map<std::int32_t, std::string> read_ids(const std::filesystem::path& path, const std::string& where) {
   const std::string content = formats::read_plain_or_gzip(path, largest_file);
   const char delimiter = delimiter_of_file(path.filename().string()).value_or(',');
-  DataLines lines(content, DataLines::Quotes::rfc4180);
+  DataLines lines(content, Quotes::rfc4180);
   std::vector<std::string> fields;
   const auto fields_of = [&](const DataLine& line) {
     const std::string fault = split_fields(line.text, delimiter, fields);

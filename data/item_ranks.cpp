@@ -65,6 +65,7 @@ class RanksReader {
   ItemRanks finish() {
     CHECK(!ranks_.empty(), "{}: has no ranks, only a header", where_);
     ItemRanks result;
+    result.seeded = seed_.has_value();
     for (auto& [seed, ranks] : ranks_) {
       const auto missing = std::count(ranks.begin(), ranks.end(), no_rank);
       if (missing > 0) {
@@ -159,7 +160,7 @@ bool is_ranks_file(const std::filesystem::path& path) {
 ItemRanks read_item_ranks(const std::filesystem::path& path, const LeaveOneOut& split, HeldOut held_out) {
   const std::string where = printable(path.string());
   const std::string content = formats::read_plain_or_gzip(path, largest_ranks_file);
-  DataLines lines(content, DataLines::Quotes::rfc4180);
+  DataLines lines(content, Quotes::rfc4180);
   RanksReader reader(where, split, held_out);
   const auto header = lines.next();
   CHECK(header, "{}: empty; give a table with the columns user, target and rank", where);
@@ -169,12 +170,16 @@ ItemRanks read_item_ranks(const std::filesystem::path& path, const LeaveOneOut& 
 }
 
 runfile::RecommendRun run_of_ranks(const ItemRanks& ranks, const LeaveOneOut& split, const std::string& arm,
-                                   const std::string& data_name) {
+                                   const std::string& data_name, HeldOut held_out) {
   runfile::RecommendRun run;
   run.request = {{"backbone", "ranks"}, {"data", data_of_request(split, data_name)}, {"training", Json::object()}};
   run.arms = {arm};
   run.seeds = ranks.seeds;
   set_users(run, split);
+  if (held_out == HeldOut::validation) {
+    run.target = run.validation_target;
+    run.history_length = run.training_length;
+  }
   for (const std::vector<float>& of_seed : ranks.ranks) {
     runfile::TrainedSeed result;
     for (const RankingMetric& metric : ranking_metrics()) result.test[metric.name()] = mean_of(metric, of_seed);

@@ -13,8 +13,9 @@ namespace gainlens::data {
 
 /// Ranks of the held-out items of all users, by one model or by the models of several seeds.
 struct ItemRanks {
-  std::vector<std::uint64_t> seeds;       ///< that rise
+  std::vector<std::uint64_t> seeds;       ///< that rise; {0} without a column seed
   std::vector<std::vector<float>> ranks;  ///< [seed, user] from 1, the best; a half where items share ranks
+  bool seeded = false;                    ///< the file has a column seed
 };
 
 /// Whether a path can be a file of ranks: its name is that of a table (delimiter_of_file), and it is no folder.
@@ -31,8 +32,9 @@ ItemRanks read_item_ranks(const std::filesystem::path& path, const LeaveOneOut& 
 /// The run that such ranks would have come from: one arm without a training.
 /// @param arm        its name
 /// @param data_name  as data_of_request()
+/// @param held_out   what was ranked; of the validation as runfile::on_validation_items() gives it
 runfile::RecommendRun run_of_ranks(const ItemRanks& ranks, const LeaveOneOut& split, const std::string& arm,
-                                   const std::string& data_name);
+                                   const std::string& data_name, HeldOut held_out = HeldOut::test);
 
 /// The name of a file without its extensions for tables: "theirs" of "theirs.csv.gz".
 std::string stem_of_table(const std::filesystem::path& path);

@@ -14,7 +14,7 @@
 namespace gainlens::data {
 ItemValues read_item_values(const std::filesystem::path& path, const Interactions& interactions) {
   const std::string content = read_text(path), where = printable(path.string());
-  DataLines lines(content, DataLines::Quotes::rfc4180);
+  DataLines lines(content, Quotes::rfc4180);
   std::vector<std::string> fields;
   const auto heading = lines.next();
   const bool named = heading && split_fields(heading->text, ',', fields).empty() && fields.size() >= 2 &&

@@ -67,7 +67,7 @@ class ParquetReader {
     const ColumnPlaces places = find_columns(names, options, of_parquet, where_);
     result_.format = InteractionFormat::parquet;
     result_.timed = places.time.has_value();
-    result_.columns = ReadColumns{names[places.user], names[places.item], {}, {}, false};
+    result_.columns = ReadColumns{names[places.user], names[places.item], {}, {}, {}, false};
     user_ = named(places.user, "users", "--user-column");
     item_ = named(places.item, "items", "--item-column");
     std::vector<std::size_t> chosen = {places.user, places.item};
@@ -185,6 +185,7 @@ RawInteractions read_parquet_interactions(const fs::path& path, const ColumnOpti
   const std::string where = printable(path.string());
   CHECK(magic_of(path) != "PARE", "{}: an encrypted Parquet file; decrypt it first", where);
   CHECK(!options.delimiter, "{}: --delimiter is for tables of text, and this is a Parquet file; leave it out", where);
+  CHECK(!options.quotes, "{}: --quotes is for tables of text, and this is a Parquet file; leave it out", where);
   CHECK(options.header, "{}: --no-header is for tables of text, and this is a Parquet file; leave it out", where);
   return ParquetReader(path, options, load(module, where)).read();
 }

@@ -48,14 +48,46 @@ bool is_item_number(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size() && value >= 1 && text.front() != '0';
 }
 
-class SequencesParser : public LineParser {
+constexpr std::string_view allowed_items = "with items from 1 to 2147483647";
+
+/// What is wrong with the item of a line; empty if nothing is.
+std::string item_fault(std::string_view item) {
+  return is_item_number(item) ? "" : fmt::format("has the item '{}'", printable(item, 40));
+}
+
+/// The first line that is no pair `user item`. Nothing if every line is one.
+std::optional<DataLine> first_other_than_pair(std::string_view content) {
+  DataLines lines(content);
+  for (auto line = lines.next(); line; line = lines.next()) {
+    if (split_words(line->text).size() != 2) return line;
+  }
+  return std::nullopt;
+}
+
+/// As sequences, such a file would have one item for each user, which nothing can be learned from.
+class PairsParser : public LineParser {
  public:
   using LineParser::LineParser;
   std::string read(const DataLine& line) override {
     const auto words = split_words(line.text);
+    std::string fault = item_fault(words[1]);
+    return fault.empty() ? add(words[0], words[1], 0, line.number) : fault;
+  }
+  std::string allowed() const override {
+    return fmt::format("each line is a pair `user item`, in the order of time, {}", allowed_items);
+  }
+};
+
+class SequencesParser : public LineParser {
+ public:
+  /// @param other  the first line that is no pair `user item`
+  SequencesParser(RawInteractions& result, const DataLine& other) : LineParser(result), other_(other) {}
+  std::string read(const DataLine& line) override {
+    const auto words = split_words(line.text);
     if (words.size() < 2) return "has no item";
     for (std::size_t i = 1; i < words.size(); ++i) {
-      if (!is_item_number(words[i])) return fmt::format("has the item '{}'", printable(words[i], 40));
+      std::string fault = item_fault(words[i]);
+      if (!fault.empty()) return fault;
     }
     const std::size_t known = result_.users.size();
     const std::uint32_t user = result_.users.number(words[0]);
@@ -68,10 +100,15 @@ class SequencesParser : public LineParser {
     return "";
   }
   std::string allowed() const override {
-    return "each line is `user item item ...`, one line for each user, with items from 1 to 2147483647";
+    std::string text = fmt::format("each line is `user item item ...`, one line for each user, {}", allowed_items);
+    if (other_.number > 1)  // the lines before it may be pairs
+      text += fmt::format("; or every line is a pair `user item`, and line {} has {}", other_.number,
+                          counted(split_words(other_.text).size(), "word"));
+    return text;
   }
 
  private:
+  DataLine other_;
   std::vector<std::int64_t> lines_;  ///< [user]
 };
 
@@ -183,22 +220,26 @@ std::optional<char> delimiter_of(std::string_view first, const NamedFile& file, 
   const auto format = format_of(first);
   CHECK(options.header || format != InteractionFormat::json,
         "{}: --no-header is for tables, and this file has JSON lines; leave it out", file.where);
+  CHECK(!options.quotes || format != InteractionFormat::json,
+        "{}: --quotes is for tables, and this file has JSON lines; leave it out", file.where);
   if (format == InteractionFormat::json) return std::nullopt;
   // A file *.tsv can hold lines of another format, but those who name columns want a table.
-  if (file.delimiter && (!format || options.name_columns() || !options.header)) return file.delimiter;
+  if (file.delimiter && (!format || options.of_table())) return file.delimiter;
   CHECK(options.header, "{}: --no-header is for tables; give --delimiter too", file.where);
+  CHECK(!options.quotes, "{}: --quotes is for tables; give --delimiter too", file.where);
   CHECK(!options.name_columns(),
         "{}: columns are named, and it is no JSON and not called *.csv or *.tsv; give --delimiter too", file.where);
   return std::nullopt;
 }
 
 /// For a file that is no table.
-std::unique_ptr<LineParser> make_parser(const DataLine& first, const NamedFile& file, const ColumnOptions& options,
-                                        RawInteractions& result) {
+std::unique_ptr<LineParser> make_parser(std::string_view content, const DataLine& first, const NamedFile& file,
+                                        const ColumnOptions& options, RawInteractions& result) {
   const auto format = format_of(first.text);
   CHECK(format,
         "{}: the first line '{}' is not that of a data set; give RecBole's .inter (a header `user_id:token "
-        "item_id:token timestamp:float`), lines `user item item ...`, MovieLens lines `user::item::rating::time`, JSON "
+        "item_id:token timestamp:float`), lines `user item item ...` or `user item`, MovieLens lines "
+        "`user::item::rating::time`, JSON "
         "lines, or CSV with a header (a file *.csv or *.tsv, or --delimiter)",
         file.where, printable(first.text, shown_bytes));
   result.format = *format;
@@ -206,13 +247,16 @@ std::unique_ptr<LineParser> make_parser(const DataLine& first, const NamedFile& 
     case InteractionFormat::recbole:
       return std::make_unique<RecBoleParser>(result, first.text, file.where);
     case InteractionFormat::sequences:
-      return std::make_unique<SequencesParser>(result);
+      if (const auto other = first_other_than_pair(content)) return std::make_unique<SequencesParser>(result, *other);
+      result.format = InteractionFormat::pairs;
+      return std::make_unique<PairsParser>(result);
     case InteractionFormat::movielens:
       return std::make_unique<MovieLensParser>(
           result, is_tabbed_rating(first.text) ? MovieLensParser::tab : MovieLensParser::colons);
     case InteractionFormat::amazon:
     case InteractionFormat::json:
       return std::make_unique<JsonParser>(result, first, options, file.where);
+    case InteractionFormat::pairs:  // told from sequences above
     case InteractionFormat::table:
     case InteractionFormat::parquet:
       break;
@@ -274,10 +318,10 @@ RawInteractions parse_interactions(std::string_view content, const NamedFile& fi
   RawInteractions result;
   const auto delimiter = delimiter_of(first->text, file, options);
   if (delimiter) result.format = InteractionFormat::table;
-  DataLines lines(content, delimiter ? DataLines::Quotes::rfc4180 : DataLines::Quotes::none);
+  DataLines lines(content, delimiter ? options.quotes.value_or(Quotes::rfc4180) : Quotes::none);
   auto line = lines.next();
   const auto parser = delimiter ? std::make_unique<TableParser>(result, *line, *delimiter, options, where)
-                                : make_parser(*line, file, options, result);
+                                : make_parser(content, *line, file, options, result);
   const bool header = delimiter ? options.header : result.format == InteractionFormat::recbole;
   if (header) line = lines.next();
   CHECK(line, "{}: no interactions, only a header; give a data set", where);

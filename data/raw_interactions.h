@@ -117,7 +117,7 @@ class JsonParser : public LineParser {
   TimeColumn times_;
 };
 
-/// A table with a header (table_interactions.cpp).
+/// A table (table_interactions.cpp).
 class TableParser : public LineParser {
  public:
   /// @param first  line of the file
@@ -129,6 +129,7 @@ class TableParser : public LineParser {
 
  private:
   char delimiter_;
+  Quotes quotes_;
   std::size_t columns_ = 0;
   ColumnPlaces places_;
   TimeColumn times_;

@@ -11,7 +11,7 @@
 namespace gainlens::data {
 namespace {
 
-const std::array<std::string, 3> duplicates_names = {"keep", "first", "last"};
+const std::array<std::string, 4> duplicates_names = {"keep", "exact", "first", "last"};
 
 /// A repeated interaction makes the count of its item wrong, and often means that a file was joined with itself.
 class SameTimes {
@@ -24,7 +24,7 @@ class SameTimes {
     if (count_ == 0) return;
     throw_invalid(
         "{}: {}s {} and {} are the same interaction of user '{}' with item '{}' at the same time{}; keep one, or "
-        "give --duplicates first",
+        "give --duplicates exact",
         where, raw.unit(), first_->line, again_->line, printable(raw.users[again_->user], 40),
         printable(raw.items[again_->item], 40),
         count_ == 1 ? "" : fmt::format(" ({} repeated too)", counted_are(count_ - 1, "other interaction")));
@@ -42,10 +42,10 @@ std::string_view duplicates_name(Duplicates duplicates) {
 }
 
 Duplicates parse_duplicates(std::string_view text) {
-  for (const Duplicates known : {Duplicates::keep, Duplicates::first, Duplicates::last}) {
+  for (const Duplicates known : {Duplicates::keep, Duplicates::exact, Duplicates::first, Duplicates::last}) {
     if (text == duplicates_name(known)) return known;
   }
-  throw_invalid("--duplicates: '{}'; must be keep, first or last{}", printable(text, 40),
+  throw_invalid("--duplicates: '{}'; must be keep, exact, first or last{}", printable(text, 40),
                 did_you_mean(text, duplicates_names));
 }
 
@@ -57,6 +57,8 @@ PlacesOfUsers places_of_users(const RawInteractions& raw) {
 
 std::int64_t settle_repeats(const RawInteractions& raw, Duplicates duplicates, std::string_view where,
                             PlacesOfUsers& places) {
+  CHECK(raw.timed || duplicates != Duplicates::exact,
+        "{}: has no times; --duplicates exact needs them, to tell a copy from an item that was taken again", where);
   const auto at = [&](std::size_t place) -> const RawInteraction& { return raw.interactions[place]; };
   std::int64_t repeated = 0;
   SameTimes same;
@@ -69,8 +71,10 @@ std::int64_t settle_repeats(const RawInteractions& raw, Duplicates duplicates, s
       const bool again = i > 0 && at(by_item[i - 1]).item == at(by_item[i]).item;
       const bool last = i + 1 == by_item.size() || at(by_item[i + 1]).item != at(by_item[i]).item;
       repeated += again ? 1 : 0;
-      if (again && at(by_item[i - 1]).time == at(by_item[i]).time) same.add(at(by_item[i - 1]), at(by_item[i]));
-      if (duplicates == Duplicates::first ? !again : last) kept.push_back(by_item[i]);
+      const bool copy = again && at(by_item[i - 1]).time == at(by_item[i]).time;
+      if (copy) same.add(at(by_item[i - 1]), at(by_item[i]));
+      const bool stays = duplicates == Duplicates::exact ? !copy : duplicates == Duplicates::first ? !again : last;
+      if (stays) kept.push_back(by_item[i]);
     }
     if (duplicates == Duplicates::keep) continue;
     std::sort(kept.begin(), kept.end());

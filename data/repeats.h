@@ -17,7 +17,9 @@ PlacesOfUsers places_of_users(const RawInteractions& raw);
 /// Removes the places that `duplicates` does not keep.
 /// @param where  names the file in messages
 /// @returns  how many interactions of the file have an item that their user has had before
-/// @throws InvalidArgument  duplicates are kept, the file has times, and the same user, item and time stand twice
+/// @throws InvalidArgument  duplicates are kept, the file has times, and the same user, item and time stand twice;
+/// exact
+///     duplicates are to go, and the file has no times
 std::int64_t settle_repeats(const RawInteractions& raw, Duplicates duplicates, std::string_view where,
                             PlacesOfUsers& places);
 

@@ -7,9 +7,11 @@ namespace gainlens::data {
 void set_users(runfile::RecommendRun& run, const LeaveOneOut& split) {
   const auto& users = split.interactions().users;
   run.units.assign(users.begin(), users.begin() + split.users());
-  for (auto* of_users : {&run.target, &run.history_length, &run.training_length}) of_users->clear();
+  for (auto* of_users : {&run.target, &run.validation_target, &run.history_length, &run.training_length})
+    of_users->clear();
   for (std::int64_t user = 0; user < split.users(); ++user) {
     run.target.push_back(split.target(user, HeldOut::test));
+    run.validation_target.push_back(split.target(user, HeldOut::validation));
     run.history_length.push_back(std::ssize(split.history(user, HeldOut::test).items));
     run.training_length.push_back(std::ssize(split.training(user)));
   }

@@ -10,7 +10,7 @@ namespace gainlens::data {
 
 // What a recommender run holds of its data, whoever made its ranks.
 
-/// Gives a run the users of a split, their test items and lengths, and the training counts of the items.
+/// Gives a run the users of a split, their held-out items and lengths, and the training counts of the items.
 void set_users(runfile::RecommendRun& run, const LeaveOneOut& split);
 
 /// The object "data" of the request of a run.

@@ -3,6 +3,7 @@
 #include "core/check.h"
 #include "core/nearest.h"
 #include "core/plain_text.h"
+#include "data/time_text.h"
 
 #include <algorithm>
 #include <array>
@@ -39,7 +40,8 @@ double time_at_share(const RawInteractions& raw, const PlacesOfUsers& places, do
 }  // namespace
 
 std::string SplitPolicy::name() const {
-  return temporal == 0 ? std::string(leave_one_out) : fmt::format("{}:{}", data::temporal, temporal);
+  if (!in_time()) return std::string(leave_one_out);
+  return fmt::format("{}:{}", data::temporal, moment.value_or(temporal));
 }
 
 SplitPolicy parse_split_policy(std::string_view text) {
@@ -47,22 +49,27 @@ SplitPolicy parse_split_policy(std::string_view text) {
   const auto colon = text.find(':');
   const std::string_view kind = text.substr(0, colon);
   static const std::array<std::string, 2> kinds = {std::string(leave_one_out), std::string(temporal)};
-  CHECK(kind == temporal, "--split: '{}'; must be leave-one-out or temporal:SHARE{}", printable(text, 40),
-        did_you_mean(kind, kinds));
-  const auto share = colon == std::string_view::npos ? std::nullopt : finite_number(text.substr(colon + 1));
-  CHECK(share && *share > 0 && *share < 1,
-        "--split: '{}'; the share of interactions before the split must lie between 0 and 1, such as temporal:0.9",
+  CHECK(kind == temporal, "--split: '{}'; must be leave-one-out, temporal:SHARE or temporal:DATE{}",
+        printable(text, 40), did_you_mean(kind, kinds));
+  const std::string_view given = colon == std::string_view::npos ? std::string_view() : text.substr(colon + 1);
+  if (const auto date = seconds_of_date(given)) return {.moment = *date};
+  const auto number = finite_number(given);
+  if (number && std::abs(*number) > 1 && time_fits(*number)) return {.moment = *number};
+  CHECK(number && *number > 0 && *number < 1,
+        "--split: '{}'; the share of interactions before the split must lie between 0 and 1, such as temporal:0.9; or "
+        "give its time: a date such as temporal:2024-01-31 or temporal:2024-01-31T23:59:59Z, or a number in the unit "
+        "of the file",
         printable(text, 40));
-  return {*share};
+  return {.temporal = *number};
 }
 
 TemporalCut cut_by_time(const RawInteractions& raw, const InteractionOptions& options, const std::string& where,
                         PlacesOfUsers& places) {
   TemporalCut cut;
-  if (options.split.temporal == 0) return cut;
+  if (!options.split.in_time()) return cut;
   CHECK(raw.timed, "{}: has no times; --split {} needs them", where, options.split.name());
   drop_rare_items(raw, options.min_item_count, places);
-  cut.time = time_at_share(raw, places, options.split.temporal);
+  cut.time = options.split.moment ? *options.split.moment : time_at_share(raw, places, options.split.temporal);
   cut.untested.resize(places.size());
   std::int64_t before_all = 0;
   for (std::size_t user = 0; user < places.size(); ++user) {
@@ -80,8 +87,8 @@ TemporalCut cut_by_time(const RawInteractions& raw, const InteractionOptions& op
     std::erase_if(of_user, [&](std::size_t place) { return !is_before(place) && place != test; });
     cut.later += static_cast<std::int64_t>(all - of_user.size());
   }
-  CHECK(before_all > 0, "{}: no interaction lies before the time of --split {}; give a larger share", where,
-        options.split.name());
+  CHECK(before_all > 0, "{}: no interaction lies before the time of --split {}; give a larger share, or a later time",
+        where, options.split.name());
   return cut;
 }
 

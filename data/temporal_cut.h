@@ -18,7 +18,7 @@ struct TemporalCut {
   bool tested(std::size_t user) const { return untested.empty() || !untested[user]; }
 };
 
-/// Cuts the histories at one moment T for all users. With N interactions, T is the time of the one at place
+/// Cuts the histories at one moment T for all users. It is given, or of N interactions the time of the one at place
 /// floor(share N) in the order of time, from 0: at most this share lies before T. Of each user, interactions before T
 /// stay, and the first one from T on, which is the test; of several at the same time the first in the file. A user with
 /// fewer than two interactions before T, or with none from T on, has no test; the former loses those from T on.

@@ -94,6 +94,22 @@ std::optional<double> seconds_of_date(std::string_view text) {
   return midnight + *minutes - *ahead + *seconds;
 }
 
+std::string date_of_seconds(double seconds) {
+  using namespace std::chrono;
+  constexpr double day_length = 86400, year_0 = -62167219200, year_10000 = 253402300800;
+  if (!(seconds >= year_0 && seconds < year_10000)) return fmt::format("{}", seconds);
+  const double midnight = std::floor(seconds / day_length);
+  const year_month_day date(sys_days(days(static_cast<int>(midnight))));
+  // Dates are read to the microsecond.
+  const auto micros = std::llround((seconds - midnight * day_length) * 1e6);
+  const auto whole = micros / 1'000'000;
+  std::string fraction = micros % 1'000'000 == 0 ? "" : fmt::format(".{:06}", micros % 1'000'000);
+  while (fraction.ends_with('0')) fraction.pop_back();
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}{}Z", static_cast<int>(date.year()),
+                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()), whole / 3600,
+                     whole / 60 % 60, whole % 60, fraction);
+}
+
 std::string read_time(std::string_view text, double& time) {
   const auto found = finite_number(text);
   if (!found) return fmt::format("has the time '{}', which is not a finite number", printable(text, 40));

@@ -16,6 +16,9 @@ bool time_fits(double time);
 /// text, or for a day or a time of day that does not exist; a minute has no 60th second.
 std::optional<double> seconds_of_date(std::string_view text);
 
+/// "2024-01-31T23:59:59Z", with a fraction of a second where there is one. Years 0 to 9999; others as the number.
+std::string date_of_seconds(double seconds);
+
 /// Reads the time of a line as a number.
 /// @returns  what is wrong with it, as the end of "line 7 ..."; empty if nothing is wrong
 std::string read_time(std::string_view text, double& time);

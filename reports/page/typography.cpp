@@ -149,6 +149,12 @@ std::string escape_html(std::string_view text) {
   return typeset(text, &Symbol::html, false);
 }
 
+std::string paragraphs_of(const std::vector<std::string>& texts) {
+  std::string html;
+  for (const std::string& text : texts) html += "<p>" + escape_html(text) + "</p>\n";
+  return html;
+}
+
 std::string escape_latex(std::string_view text) {
   return typeset(text, &Symbol::latex, false);
 }

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gainlens::reports {
 
@@ -15,6 +16,8 @@ std::string to_plot(std::string_view text);
 
 /// Text as HTML content or attribute value: no character of it is markup.
 std::string escape_html(std::string_view text);
+/// A paragraph of HTML for each text, escaped.
+std::string paragraphs_of(const std::vector<std::string>& texts);
 /// Text for LaTeX: no character of it is markup. Characters beyond ASCII stay (UTF-8), but for those our texts use,
 /// which become commands.
 std::string escape_latex(std::string_view text);

@@ -16,7 +16,7 @@ std::span<const Section<ComparedArms>* const> compare_sections() {
 
 WrittenReport write_compare_report(std::span<const analyses::ArmComparison> comparisons,
                                    const std::vector<analyses::PooledComparison>& pooled,
-                                   const std::filesystem::path& out) {
+                                   const std::filesystem::path& out, const std::vector<std::string>& notes) {
   const std::vector<ComparedArms> arms = compared_arms(comparisons, pooled);
   std::string list;
   for (const ComparedArms& one : arms) list += (list.empty() ? "" : "; ") + escape_html(one.title);
@@ -24,8 +24,9 @@ WrittenReport write_compare_report(std::span<const analyses::ArmComparison> comp
   report.title = "gainlens compare";
   report.header = fmt::format(
       "<header>\n<h1>Does one arm recommend better?</h1>\n<p class=\"lead\">{} of recommenders, paired by seed: {}."
-      "</p>\n</header>\n",
-      counted(comparisons.size(), "comparison"), list);
+      "</p>\n{}</header>\n",
+      counted(comparisons.size(), "comparison"), list, paragraphs_of(notes));
+  if (!notes.empty()) report.summary["notes"] = notes;
   return write_files(report, out);
 }
 

@@ -8,6 +8,15 @@ namespace gainlens::reports {
 
 using analyses::StratumKind;
 
+namespace {
+
+/// Whether the first stratum holds the test items that stand in no training item.
+bool is_of_untrained(const analyses::StratifiedUsers& users) {
+  return users.kind == StratumKind::item_frequency && !users.shares_edges && users.strata.edges.front() == 0;
+}
+
+}  // namespace
+
 std::string stratum_heading(StratumKind kind) {
   return kind == StratumKind::item_frequency ? "by training count" : "by training items";
 }
@@ -26,6 +35,7 @@ std::string stratum_name(const analyses::StratifiedUsers& users, std::size_t str
   const bool items = users.kind == StratumKind::item_frequency;
   std::string name = fmt::format("{}", stratum + 1);
   if (users.strata.edges.empty()) return name + (items ? " all items" : " all users");
+  if (stratum == 0 && is_of_untrained(users)) return name + " never trained";
   if (stratum == 0) name += items ? " rarest" : " least active";
   if (stratum == users.strata.edges.size()) name += items ? " popular" : " most active";
   return name;
@@ -36,6 +46,7 @@ std::string stratum_label(const analyses::StratifiedUsers& users, std::size_t st
   const std::string name = stratum_name(users, stratum);
   if (edges.empty()) return name;
   const std::int64_t above = users.shares_edges ? 0 : 1;
+  if (stratum == 0 && is_of_untrained(users)) return name + ": 0";
   if (stratum == 0) return fmt::format("{}: at most {}", name, edges.front());
   const std::int64_t first = edges[stratum - 1] + above;
   if (stratum == edges.size()) return fmt::format("{}: {} or more", name, first);

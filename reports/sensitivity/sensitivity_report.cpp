@@ -141,14 +141,17 @@ const Section<Sensitivity>& sensitivity_section() {
 
 }  // namespace
 
-WrittenReport write_sensitivity_report(const Sensitivity& sensitivity, const std::filesystem::path& out) {
+WrittenReport write_sensitivity_report(const Sensitivity& sensitivity, const std::filesystem::path& out,
+                                       const std::vector<std::string>& notes) {
   const Section<Sensitivity>* const sections[] = {&sensitivity_section()};
   MadeReport report = make_report<Sensitivity>(sections, std::span(&sensitivity, 1));
   report.title = "gainlens sensitivity";
   report.header = fmt::format(
       "<header>\n<h1>Which settings of the filter matter?</h1>\n<p class=\"lead\">One setting of {} at a time, on {}: "
-      "what shows a change of {}, what is shown to be flat, and what is not decided.</p>\n</header>\n",
-      escape_html(sensitivity.arm), escape_html(sensitivity.data_set), escape_html(sensitivity.metric.title()));
+      "what shows a change of {}, what is shown to be flat, and what is not decided.</p>\n{}</header>\n",
+      escape_html(sensitivity.arm), escape_html(sensitivity.data_set), escape_html(sensitivity.metric.title()),
+      paragraphs_of(notes));
+  if (!notes.empty()) report.summary["notes"] = notes;
   return write_files(report, out);
 }
 

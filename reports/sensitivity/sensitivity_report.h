@@ -6,6 +6,8 @@
 #include "reports/made_report.h"
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 namespace gainlens::reports {
 
@@ -24,7 +26,9 @@ std::string figure_name(KnobGroup group);
 analyses::Maybe<Figure> sensitivity_figure(const analyses::Sensitivity& sensitivity, KnobGroup group);
 
 /// Writes the report of `gainlens sensitivity` into `out`: see write_files().
+/// @param notes  sentences for the head of the page
 /// @throws InvalidArgument, RunFailed  see write_files()
-WrittenReport write_sensitivity_report(const analyses::Sensitivity& sensitivity, const std::filesystem::path& out);
+WrittenReport write_sensitivity_report(const analyses::Sensitivity& sensitivity, const std::filesystem::path& out,
+                                       const std::vector<std::string>& notes = {});
 
 }  // namespace gainlens::reports

@@ -93,7 +93,8 @@ std::string trend(const AttentionReading& reading, const auto& of) {
 }
 
 /// Least and most over the heads; empty: no head has the number.
-std::optional<std::pair<double, double>> reach(const AttentionReading& reading, std::string_view name) {
+using Reach = std::optional<std::pair<double, double>>;
+Reach reach(const AttentionReading& reading, std::string_view name) {
   double low = std::numeric_limits<double>::infinity(), high = -low;
   for (const Head& head : reading.heads) {
     const Maybe<HeadNumber>& number = head.number(name);
@@ -109,6 +110,18 @@ std::string percent(const std::pair<double, double>& shares) {
   const std::string low = fmt::format("{:.0f}%", 100 * shares.first),
                     high = fmt::format("{:.0f}%", 100 * shares.second);
   return low == high ? low : low + " to " + high;
+}
+
+/// What to train next, by the least of what all heads have.
+const char* what_to_try(const Reach& share, const Reach& last) {
+  if (share && share->first >= 0.9)
+    return "To try: every head weighs its items nearly alike, so a single layer with one head may rank as well (train "
+           "recommend --variant small:layers=1,heads=1). gainlens compare says whether it does.";
+  if (last && last->first >= 0.5)
+    return "To try: every head reads little but the last item, as the baseline markov does (train recommend --arm "
+           "plain,markov). gainlens compare says which ranks better.";
+  return "To try: these numbers say what the heads rest on, and not what they are worth. Train with fewer of them "
+         "(train recommend --variant small:layers=1) and ask gainlens compare.";
 }
 
 }  // namespace
@@ -159,6 +172,7 @@ std::vector<std::string> attention_sentences(const AttentionReading& reading) {
   say("model_gain", "K of the model", 1, true);
   say("kalman_gain", "K", 2, true);
   say("model_gain", "K of the model", 2, true);
+  sentences.emplace_back(what_to_try(share, last));
   return sentences;
 }
 

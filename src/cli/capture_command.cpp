@@ -210,7 +210,7 @@ std::uint64_t write(const std::filesystem::path& path, const Captured& captured)
 }
 
 void capture(const CaptureArguments& arguments, const GlobalOptions& global) {
-  check_is_new_file("--out", arguments.out);
+  check_is_new_file("--out", arguments.out, safetensors_file);
   const Captured all = captured(arguments, global);
   const std::uint64_t bytes = write(arguments.out, all);
   const auto& tensors = all.tensors;

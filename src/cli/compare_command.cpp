@@ -23,6 +23,7 @@
 #include "reports/terminal/compare_terminal.h"
 #include "reports/terminal/experiment_terminal.h"
 #include "runfile/experiment_run.h"
+#include "runfile/validation_ranks.h"
 
 #include <fmt/ranges.h>
 
@@ -49,6 +50,7 @@ struct CompareArguments {
   std::string out;
   std::int64_t resamples = analyses::Resamples{}.count;
   std::optional<double> margin;
+  bool validation = false;
   InteractionArguments data;  // of files of ranks
 };
 
@@ -112,7 +114,7 @@ std::vector<std::int64_t> edges_of(const std::string& text) {
   if (text == "paper") return printed_item_edges();
   CHECK(text.find_first_not_of("0123456789,") == std::string::npos,
         "--edges: '{}'; must be quintiles, paper, or whole numbers that rise, such as 4,6,8,15", printable(text, 60));
-  return parse_counts(text, "--edges");
+  return parse_counts(text, "--edges", {.count = 0, .reason = {}});
 }
 
 analyses::RecommenderOptions options_of(const CompareArguments& arguments, std::uint64_t seed) {
@@ -149,8 +151,9 @@ std::map<std::string, std::string> paper_names(const std::vector<std::string>& g
 
 /// @throws RunFailed  a section could not be made; the others are written
 void write_report(const std::vector<analyses::ArmComparison>& comparisons,
-                  const std::vector<analyses::PooledComparison>& pooled, const fs::path& out) {
-  const reports::WrittenReport written = reports::write_compare_report(comparisons, pooled, out);
+                  const std::vector<analyses::PooledComparison>& pooled, const std::vector<std::string>& notes,
+                  const fs::path& out) {
+  const reports::WrittenReport written = reports::write_compare_report(comparisons, pooled, out, notes);
   tell_written(written, out, "compare");
 }
 
@@ -162,9 +165,16 @@ bool is_ranks(const std::string& text) {
 /// Reads runs, and files of ranks against the data.
 class GivenRanks {
  public:
-  /// @throws InvalidArgument  there are files of ranks and no --data, or --data and no such files
-  GivenRanks(const std::vector<std::string>& texts, const InteractionArguments& data) : data_(data) {
+  /// @throws InvalidArgument  there are files of ranks and no --data, or --data or --deterministic and no such files
+  explicit GivenRanks(const CompareArguments& arguments)
+      : data_(arguments.data),
+        held_out_(arguments.validation ? data::HeldOut::validation : data::HeldOut::test),
+        deterministic_(arguments.pairing.deterministic) {
+    const std::vector<std::string>& texts = arguments.runs;
+    const InteractionArguments& data = arguments.data;
     const auto found = std::ranges::find_if(texts, is_ranks);
+    CHECK(found != texts.end() || !deterministic_,
+          "--deterministic: is for files of ranks (*.csv or *.tsv), and none is given; leave it out");
     CHECK(found == texts.end() || !data.path.empty(),
           "{}: is a file of ranks, whose users and targets are compared with those of the data; give --data too",
           found == texts.end() ? "" : printable(*found));
@@ -172,41 +182,80 @@ class GivenRanks {
           "--data: is for files of ranks (*.csv or *.tsv), and none is given; leave it out");
     if (!data.path.empty()) split_.emplace(data.read());
   }
-  ProvenTrainings<runfile::RecommendRun> read(const fs::path& path) const {
-    if (!data::is_ranks_file(path)) return prove_recommend_run(path);
+  ProvenTrainings<runfile::RecommendRun> read(const fs::path& path) {
+    if (!data::is_ranks_file(path)) {
+      ProvenTrainings<runfile::RecommendRun> proven = prove_recommend_run(path);
+      if (held_out_ == data::HeldOut::validation)
+        proven.run = std::make_shared<const runfile::RecommendRun>(
+            runfile::on_validation_items(*proven.run, printable(path.string())));
+      return proven;
+    }
+    const data::ItemRanks ranks = data::read_item_ranks(path, *split_, held_out_);
+    CHECK(!deterministic_ || !ranks.seeded,
+          "{}: has the column seed; --deterministic is for ranks that name no seed, leave it out",
+          printable(path.string()));
+    if (!ranks.seeded) seedless_.push_back(path);
     return {std::make_shared<const runfile::RecommendRun>(
-        data::run_of_ranks(data::read_item_ranks(path, *split_, data::HeldOut::test), *split_,
-                           printable(data::stem_of_table(path), 60), data_.name()))};
+        data::run_of_ranks(ranks, *split_, printable(data::stem_of_table(path), 60), data_.name(), held_out_))};
   }
+  /// Says how many users the data leave out.
+  void tell() const {
+    if (split_) data_.tell_left_out(split_->interactions());
+  }
+  bool is_seedless(const fs::path& path) const { return std::ranges::count(seedless_, path) > 0; }
 
  private:
   const InteractionArguments& data_;
+  data::HeldOut held_out_;
+  bool deterministic_;
+  std::vector<fs::path> seedless_;
   std::optional<data::LeaveOneOut> split_;
 };
 
+/// What the numbers are of, where it is not what they are of without options. A sentence each.
+std::vector<std::string> notes_of(const CompareArguments& arguments,
+                                  const std::vector<analyses::RecommenderArm>& arms) {
+  std::vector<std::string> notes;
+  if (arguments.validation) notes.emplace_back(of_validation_items);
+  for (const analyses::RecommenderArm& arm : arms) {
+    if (arguments.pairing.deterministic && arm.seedless)
+      notes.push_back(fmt::format(
+          "{} is one list of ranks, which stands for every seed of the other arm (--deterministic).", arm.label));
+  }
+  return notes;
+}
+
 void compare_recommenders(const CompareArguments& arguments, const GlobalOptions& global) {
   CHECK(!arguments.margin, "--margin: is for experiments whose units are no users of recommenders; leave it out");
+  CHECK(!arguments.validation || arguments.paper.empty(),
+        "--paper: the paper's numbers are of test items; leave out this option or --validation");
   const analyses::RecommenderOptions options = options_of(arguments, global.seed);
   if (!arguments.out.empty()) check_holds_no_run(arguments.out);
-  const GivenRanks ranks(arguments.runs, arguments.data);
-  const auto given =
-      read_arms<runfile::RecommendRun>(arguments.runs, [&](const fs::path& path) { return ranks.read(path); });
+  GivenRanks ranks(arguments);
+  auto given = read_arms<runfile::RecommendRun>(arguments.runs, [&](const fs::path& path) { return ranks.read(path); });
+  for (analyses::RecommenderArm& arm : given.arms) arm.seedless = ranks.is_seedless(arm.path);
   const std::vector<analyses::ArmPair> pairs = analyses::pair_arms(given.arms, arguments.pairing);
   auto names = paper_names(arguments.paper, pairs);
   std::vector<analyses::ArmComparison> comparisons;
   for (const analyses::ArmPair& pair : pairs) {
     analyses::RecommenderOptions own = options;
-    own.paper = names[pair.baseline.run->split()];
+    own.paper = arguments.validation ? "none" : names[pair.baseline.run->split()];
     comparisons.push_back(analyses::compare_arms(pair, own));
   }
   const std::vector<analyses::PooledComparison> pooled = analyses::pool_comparisons(comparisons, options);
+  const std::vector<std::string> notes = notes_of(arguments, given.arms);
   given.tell();
-  if (!arguments.out.empty()) write_report(comparisons, pooled, arguments.out);
+  ranks.tell();
+  if (!arguments.out.empty()) write_report(comparisons, pooled, notes, arguments.out);
   if (!global.json) {
+    for (const std::string& note : notes) print_result("{}\n", note);
     print_result("{}", reports::print_comparisons(comparisons, pooled));
     return;
   }
-  OrderedJson json = {{"comparisons", OrderedJson::array()}, {"pooled", OrderedJson::array()}};
+  OrderedJson json = {{"held_out", arguments.validation ? "validation" : "test"},
+                      {"notes", notes},
+                      {"comparisons", OrderedJson::array()},
+                      {"pooled", OrderedJson::array()}};
   for (const analyses::ArmComparison& comparison : comparisons) json["comparisons"].push_back(to_json(comparison));
   for (const analyses::GainDecision& row : analyses::decide(comparisons))
     json["comparisons"][row.comparison]["metrics"][comparisons[row.comparison].metrics[row.metric].metric.name()]
@@ -218,8 +267,8 @@ void compare_recommenders(const CompareArguments& arguments, const GlobalOptions
 /// Refuses what only comparisons of recommenders have.
 void check_experiment_arguments(const CompareArguments& arguments) {
   const bool given[] = {arguments.edges != CompareArguments{}.edges, !arguments.paper.empty(),
-                        !arguments.data.path.empty()};
-  const char* const options[] = {"--edges", "--paper", "--data"};
+                        !arguments.data.path.empty(), arguments.validation, arguments.pairing.deterministic};
+  const char* const options[] = {"--edges", "--paper", "--data", "--validation", "--deterministic"};
   for (std::size_t i = 0; i < std::size(options); ++i)
     CHECK(!given[i], "{}: is for recommender runs, and {} is the run of an experiment; leave it out", options[i],
           printable(arguments.runs.front()));
@@ -287,7 +336,8 @@ void add_options(CLI::App& command, CompareArguments& arguments) {
   command
       .add_option("--edges", arguments.edges,
                   "Strata of items, by training count: quintiles (equally many items in each), paper (the edges that "
-                  "the paper prints for Sports: 43,84,126,198), or the largest count of each stratum but the last")
+                  "the paper prints for Sports: 43,84,126,198), or the largest count of each stratum but the last: 0,5 "
+                  "has a stratum of the items that are never in training")
       ->capture_default_str();
   command
       .add_option("--resamples", arguments.resamples,
@@ -300,6 +350,10 @@ void add_options(CLI::App& command, CompareArguments& arguments) {
   add_name_list(command, "--paper", arguments.paper,
                 "The paper's data set beside which the data stand, one for each data set: ML-1M, Instruments, Beauty,\n"
                 "Sports, Toys, Games, or none (default: the one with as many users, items and interactions)");
+  command.add_flag("--validation", arguments.validation,
+                   "Compare the ranks of the validation items, to choose settings by, and not those of the test items");
+  command.add_flag("--deterministic", arguments.pairing.deterministic,
+                   "Nothing random made the files of ranks without a column seed: pair them with every seed");
   command.add_flag("--by-position", arguments.pairing.by_position,
                    "Pair the seeds of two arms in order although they differ. For a check: two runs of one arm that\n"
                    "differ in --seed alone should not differ");

@@ -97,6 +97,17 @@ recommend::SplitMatch check_split(const recommend::RecommenderCheckpoint& checkp
   return match;
 }
 
+/// The items of a model that ranks users whom it was not trained on: those of the file may be fewer. Empty: those of
+/// the file, which have to be all.
+std::vector<std::string> catalogue_of(const recommend::RecommenderCheckpoint& checkpoint,
+                                      const EvaluateRecommendArguments& arguments) {
+  if (!arguments.other_split || arguments.layout != recommend::own_layout) return {};
+  if (!checkpoint.items.empty() || !checkpoint.data.item_names.empty()) return checkpoint.items;
+  std::vector<std::string> numbers;
+  for (std::int64_t id = 1; id <= checkpoint.model->items(); ++id) numbers.push_back(std::to_string(id));
+  return numbers;
+}
+
 /// What --top-k writes.
 struct Recommended {
   recommend::Recommendations best;
@@ -130,7 +141,7 @@ struct Evaluated {
 /// What others have published with the protocol of this evaluation.
 std::vector<analyses::PublishedResult> published_beside(const data::LeaveOneOut& split,
                                                         const EvaluateRecommendArguments& arguments) {
-  if (arguments.validation || arguments.keep_seen || arguments.data.policy.options().split.temporal != 0) return {};
+  if (arguments.validation || arguments.keep_seen || arguments.data.policy.options().split.in_time()) return {};
   return analyses::published_for(split.users(), split.items(), split.interactions().interaction_count(),
                                  split.checksum());
 }
@@ -260,9 +271,9 @@ void check_source(const CLI::App& command, const EvaluateRecommendArguments& arg
 
 /// Refuses names of files before anything is computed.
 void check_files(const EvaluateRecommendArguments& arguments) {
-  if (!arguments.out.empty()) check_is_new_file("--out", arguments.out);
+  if (!arguments.out.empty()) check_is_new_file("--out", arguments.out, csv_file);
   if (arguments.ranks_out.empty()) return;
-  check_is_new_file("--ranks-out", arguments.ranks_out);
+  check_is_new_file("--ranks-out", arguments.ranks_out, csv_file);
   CHECK(data::is_ranks_file(arguments.ranks_out) && std::filesystem::path(arguments.ranks_out).extension() == ".csv",
         "--ranks-out: {}: the file is plain CSV; give it a name that ends in .csv", printable(arguments.ranks_out));
   CHECK(arguments.out.empty() ||
@@ -272,8 +283,9 @@ void check_files(const EvaluateRecommendArguments& arguments) {
 
 void evaluate_ranks(const EvaluateRecommendArguments& arguments, const GlobalOptions& global) {
   const data::LeaveOneOut split(arguments.data.read());
-  print_given(data::read_item_ranks(arguments.ranks, split, held_out_of(arguments)), split, arguments.validation,
-              global.json);
+  const data::ItemRanks ranks = data::read_item_ranks(arguments.ranks, split, held_out_of(arguments));
+  arguments.data.tell_left_out(split.interactions());
+  print_given(ranks, split, arguments.validation, global.json);
 }
 
 void run(const EvaluateRecommendArguments& arguments, const GlobalOptions& global) {
@@ -284,7 +296,7 @@ void run(const EvaluateRecommendArguments& arguments, const GlobalOptions& globa
   refuse_run_for_checkpoint(arguments.checkpoint);
   const auto checkpoint =
       recommend::open_recommender(arguments.checkpoint, arguments.layout, {arguments.heads, arguments.items});
-  const data::LeaveOneOut split(arguments.data.read());
+  const data::LeaveOneOut split(arguments.data.read(catalogue_of(checkpoint, arguments)));
   recommend::check_catalogue(checkpoint, split.interactions(), printable(arguments.data.path));
   const auto match = check_split(checkpoint, split, arguments);
   const bool own = arguments.layout == recommend::own_layout;
@@ -292,12 +304,20 @@ void run(const EvaluateRecommendArguments& arguments, const GlobalOptions& globa
   if (own && !unproven.empty())
     print_notice("gainlens: {}: its files were not compared with checksums: {}\n", printable(arguments.checkpoint),
                  unproven);
+  arguments.data.tell_left_out(split.interactions());
   recommend::BackboneScorer scorer(*checkpoint.model);
   recommend::RankingOptions options;
   options.keep_seen = arguments.keep_seen;
   const data::HeldOut held_out = held_out_of(arguments);
-  Evaluated found{rank_all(scorer, split, held_out, options), list_metrics_of(scorer, split, held_out, options), match,
-                  unproven, std::nullopt};
+  Evaluated found{rank_all(scorer, split, held_out, options), {}, match, unproven, std::nullopt};
+  const std::int64_t absent = split.interactions().absent_items;
+  if (absent == 0)
+    found.lists = list_metrics_of(scorer, split, held_out, options);
+  else
+    print_notice(
+        "gainlens: {}: {} of the {} items of {} are not in it; they are candidates too, and what lists are like, which "
+        "depends on training counts, is not said\n",
+        printable(arguments.data.path), absent, split.items(), printable(arguments.checkpoint));
   if (!arguments.out.empty()) {
     Recommended& recommended = found.recommended.emplace();
     recommend::BackboneScorer with_precision(*checkpoint.model, &recommended.precision);
@@ -348,7 +368,8 @@ void add_evaluate_recommend(CLI::App& evaluate, const GlobalOptions& global, Act
   add_interaction_options(*command, arguments->data);
   command->add_flag("--keep-seen", arguments->keep_seen, "Items that the user has seen stay candidates");
   command->add_flag("--other-split", arguments->other_split,
-                    "Rank although the data are split otherwise than those of the training");
+                    "Rank although the data are split otherwise than those of the training, or hold other users;\n"
+                    "their items may be fewer");
   command->add_flag("--validation", arguments->validation, "Rank the last item but one instead of the last");
   command->add_option("--top-k", arguments->top_k, "Number of items to recommend to each user, written to --out");
   command->add_option(

@@ -3,6 +3,7 @@
 #include "cli/intervention_runs.h"
 #include "core/check.h"
 #include "core/listener.h"
+#include "core/plain_text.h"
 #include "experiment/job.h"
 #include "experiment/proven_run.h"
 #include "recommend/finished_seeds.h"
@@ -11,6 +12,7 @@
 #include "runfile/recommend_run.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -20,6 +22,20 @@ namespace gainlens::cli {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// How the names of files of known formats end.
+constexpr std::string_view known_suffixes[] = {
+    ".csv",     ".tsv",   ".tab", ".txt",  ".inter",  ".json", ".jsonl", ".ndjson", ".yaml",        ".parquet", ".pq",
+    ".feather", ".arrow", ".orc", ".avro", ".xls",    ".xlsx", ".ods",   ".db",     ".sqlite",      ".h5",      ".hdf5",
+    ".npy",     ".npz",   ".mat", ".pkl",  ".pickle", ".pt",   ".pth",   ".bin",    ".safetensors", ".gguf",    ".html",
+    ".svg",     ".png",   ".jpg", ".pdf",  ".tex",    ".gz",   ".bz2",   ".xz",     ".zst",         ".zip",     ".tar"};
+
+/// The end of a name, if files of a known format have it; else empty.
+std::string_view known_suffix(const fs::path& path) {
+  const std::string suffix = ascii_lower(path.extension().string());
+  const auto* const found = std::ranges::find(known_suffixes, std::string_view(suffix));
+  return found == std::end(known_suffixes) ? std::string_view() : *found;
+}
 
 bool is_weight_file(const fs::path& path) {
   return path.extension() == ".gguf" || path.extension() == ".safetensors";
@@ -117,7 +133,7 @@ void check_holds_no_run(const fs::path& folder, const std::string& option) {
   check_lies_in_no_arm(folder, option);
 }
 
-void check_is_new_file(const std::string& option, const fs::path& file) {
+void check_is_new_file(const std::string& option, const fs::path& file, const WrittenFormat& format) {
   const std::string shown = printable(file.string());
   std::error_code error;
   const fs::file_status found = fs::symlink_status(file, error);
@@ -128,9 +144,16 @@ void check_is_new_file(const std::string& option, const fs::path& file) {
   CHECK(found.type() == fs::file_type::not_found && file.has_filename(), "{}: {}: cannot be the name of a file", option,
         shown);
   check_holds_no_run(folder, option);
+  const std::string_view suffix = known_suffix(file);
+  CHECK(suffix.empty() || suffix == format.suffix, "{}: {}: the file is {}; give it a name that ends in {}, not in {}",
+        option, shown, format.name, format.suffix, suffix);
 }
 
 void check_lies_in_no_arm(const fs::path& folder, const std::string& option) {
+  std::error_code ignored;
+  CHECK(known_suffix(folder).empty() || fs::is_directory(folder, ignored),
+        "{}: {}: a folder is written; give a name that does not end in {}", option, printable(folder.string()),
+        known_suffix(folder));
   for (fs::path at = real_path(folder); at.has_relative_path(); at = at.parent_path()) {
     const auto run = run_of_arm(at);
     CHECK(!run, "{}: {} lies among the checkpoints of the run {}; choose another folder", option,

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gainlens::cli {
@@ -25,14 +26,23 @@ struct GivenRun {
 ///     run of trainings
 void check_holds_no_run(const std::filesystem::path& folder, const std::string& option = "--out");
 
+/// The format of a file that a command writes.
+struct WrittenFormat {
+  std::string_view name;    ///< "CSV"
+  std::string_view suffix;  ///< ".csv"
+};
+inline constexpr WrittenFormat csv_file = {"CSV", ".csv"}, text_file = {"plain text", ".txt"},
+                               safetensors_file = {"safetensors", ".safetensors"};
+
 /// Refuses a file that a command would write where something is, and a place where it cannot be.
 /// @param option  that names it, such as "--csv"
-/// @throws InvalidArgument  something has this name, also a link to nothing; its folder is missing or no folder, or as
-///     check_holds_no_run()
-void check_is_new_file(const std::string& option, const std::filesystem::path& file);
+/// @throws InvalidArgument  its name ends as that of a file of another format does; something has this name, also a
+///     link to nothing; its folder is missing or no folder, or as check_holds_no_run()
+void check_is_new_file(const std::string& option, const std::filesystem::path& file, const WrittenFormat& format);
 
 /// Likewise, for commands that write a run of their own there.
-/// @throws InvalidArgument  it lies among the checkpoints of a run of recommenders or of another experiment
+/// @throws InvalidArgument  it lies among the checkpoints of a run of recommenders or of another experiment; its name
+///     ends as that of a file does, and there is no such folder
 void check_lies_in_no_arm(const std::filesystem::path& folder, const std::string& option = "--out");
 
 /// Likewise, for commands that train a model further.
@@ -60,6 +70,10 @@ DoubtfulRun open_doubtful_run(const std::filesystem::path& path);
 /// @throws InvalidArgument  it is a checkpoint (the message says how to sweep it); as runfile::prove_run() and
 ///     RunReader::open()
 GivenRun open_given_run(const std::filesystem::path& path);
+
+/// What stands above numbers of --validation.
+inline constexpr std::string_view of_validation_items =
+    "Ranks are those of the validation items (--validation), by which the epoch of each checkpoint was chosen.";
 
 /// A run of trainings, with what could not be proven of it.
 /// @tparam Run  runfile::RecommendRun or runfile::ExperimentRun

@@ -4,6 +4,7 @@
 #include "data/delimited.h"
 #include "data/leave_one_out.h"
 #include "data/strata.h"
+#include "data/time_text.h"
 
 #include <algorithm>
 #include <array>
@@ -50,11 +51,13 @@ void add_ties(const data::Interactions& data, const data::TiePolicy& ties, Findi
 
 /// Adds what a temporal split has made of the data.
 void add_temporal(const data::Interactions& data, const data::SplitPolicy& split, Findings& findings) {
-  if (split.temporal == 0) return;
+  if (!split.in_time()) return;
+  const bool dates = data.columns && data.columns->dates;
   findings.add("temporal split",
-               fmt::format("{} at time {}: {} with a test, {} for training alone; {} left out", split.name(),
-                           data.split_time, counted(data.user_count() - data.untested, "user"),
-                           counted(data.untested, "user"), counted(data.later, "later interaction")),
+               fmt::format("{} at time {}{}: {} with a test, {} for training alone; {} left out", split.name(),
+                           data.split_time, dates ? fmt::format(" ({})", data::date_of_seconds(data.split_time)) : "",
+                           counted(data.user_count() - data.untested, "user"), counted(data.untested, "user"),
+                           counted(data.later, "later interaction")),
                {{"policy", split.name()},
                 {"time", data.split_time},
                 {"tested_users", data.user_count() - data.untested},
@@ -72,24 +75,31 @@ void add_columns(const data::Interactions& data, Findings& findings) {
                                         : fmt::format("time {}, as numbers", shown(*read.time));
   findings.add("columns",
                fmt::format("user {}, item {}, {}{}", shown(read.user), shown(read.item), time,
-                           read.delimiter ? fmt::format("; split by {}", data::plural_of(*read.delimiter)) : ""),
+                           read.delimiter ? fmt::format("; split by {}{}", data::plural_of(*read.delimiter),
+                                                        *read.quotes == data::Quotes::rfc4180
+                                                            ? ""
+                                                            : fmt::format(", quotes: {}", quotes_name(*read.quotes)))
+                                          : ""),
                {{"user", read.user},
                 {"item", read.item},
                 {"time", read.time ? Json(*read.time) : Json(nullptr)},
                 {"dates", read.dates},
-                {"delimiter", read.delimiter ? Json(std::string(1, *read.delimiter)) : Json(nullptr)}});
+                {"delimiter", read.delimiter ? Json(std::string(1, *read.delimiter)) : Json(nullptr)},
+                {"quotes", read.quotes ? Json(std::string(quotes_name(*read.quotes))) : Json(nullptr)}});
 }
 
 /// Adds what became of items that a user has more than once.
 void add_duplicates(const data::Interactions& data, data::Duplicates duplicates, Findings& findings) {
   const std::string repeated =
       fmt::format("{} of the file with an item that the user has had before", counted(data.repeated, "interaction"));
-  findings.add("duplicates",
-               data.repeated == 0                     ? "none: no user has an item twice"
-               : duplicates == data::Duplicates::keep ? repeated + "; all are kept"
-                                                      : fmt::format("{}; of each user and item the {} is kept",
-                                                                    repeated, data::duplicates_name(duplicates)),
-               {{"interactions", data.repeated}, {"policy", std::string(data::duplicates_name(duplicates))}});
+  findings.add(
+      "duplicates",
+      data.repeated == 0                     ? "none: no user has an item twice"
+      : duplicates == data::Duplicates::keep ? repeated + "; all are kept"
+      : duplicates == data::Duplicates::exact
+          ? repeated + "; of those at the same time the first is kept, and all others"
+          : fmt::format("{}; of each user and item the {} is kept", repeated, data::duplicates_name(duplicates)),
+      {{"interactions", data.repeated}, {"policy", std::string(data::duplicates_name(duplicates))}});
 }
 
 /// "at most 4", "4 to 6", "15 or more".

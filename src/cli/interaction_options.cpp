@@ -1,9 +1,12 @@
 #include "cli/interaction_options.h"
 
 #include "core/check.h"
+#include "core/counted.h"
+#include "core/listener.h"
 #include "data/delimited.h"
 
 #include <filesystem>
+#include <utility>
 
 namespace gainlens::cli {
 
@@ -14,6 +17,7 @@ data::InteractionOptions InteractionPolicy::options() const {
                                    .duplicates = data::parse_duplicates(duplicates),
                                    .columns = {.user = user_column, .item = item_column, .time = time_column}};
   if (!delimiter.empty()) options.columns.delimiter = data::parse_delimiter(delimiter);
+  if (!quotes.empty()) options.columns.quotes = data::parse_quotes(quotes);
   options.columns.header = !no_header;
   options.split = data::parse_split_policy(split);
   CHECK(
@@ -40,14 +44,15 @@ void add_interaction_policy(CLI::App& command, InteractionPolicy& policy, const 
   command
       .add_option(
           "--duplicates", policy.duplicates,
-          described("which interactions stay if a user has an item more than once: keep (all of them), first or "
-                    "last"))
+          described("which interactions stay if a user has an item more than once: keep (all of them), exact (one of "
+                    "those at the same time), first or last"))
       ->capture_default_str();
   command
       .add_option(
           "--split", policy.split,
-          described("what is held out: leave-one-out (of each user the last two interactions) or temporal:SHARE "
-                    "(what follows the moment before which this share of all interactions lies)"))
+          described("what is held out: leave-one-out (of each user the last two interactions), temporal:SHARE "
+                    "(what follows the moment before which this share of all interactions lies) or temporal:TIME "
+                    "(what follows this moment: an ISO date, or a number as in the file)"))
       ->capture_default_str();
   command.add_option(
       "--user-column", policy.user_column,
@@ -61,12 +66,26 @@ void add_interaction_policy(CLI::App& command, InteractionPolicy& policy, const 
   command.add_option("--delimiter", policy.delimiter,
                      described("what splits the columns: comma, tab, semicolon or pipe (default: by the file's "
                                "extension, .csv or .tsv)"));
+  command.add_option("--quotes", policy.quotes,
+                     described("what a double quote is in a table: rfc4180 (around a field, and written twice within "
+                               "it), backslash (the same, also written \\\" within it) or none (a character as any "
+                               "other) (default: rfc4180)"));
   command.add_flag("--no-header", policy.no_header,
                    described("the first line is no header; columns are called 1, 2, 3, ..."));
 }
 
-data::Interactions InteractionArguments::read() const {
-  return data::read_interactions(path, policy.options());
+data::Interactions InteractionArguments::read(std::vector<std::string> catalogue) const {
+  data::InteractionOptions options = policy.options();
+  options.catalogue = std::move(catalogue);
+  return data::read_interactions(path, options);
+}
+
+void InteractionArguments::tell_left_out(const data::Interactions& read) const {
+  if (read.dropped_users == 0) return;
+  tell_note("{}: {} left out, with fewer than {} interactions{}; {} stay", printable(path),
+            counted_are(read.dropped_users, "user"), data::InteractionOptions{}.min_user_interactions,
+            policy.options().split.in_time() ? ", or too few before the time of --split" : "",
+            counted(read.user_count(), "user"));
 }
 
 std::string InteractionArguments::name() const {
@@ -84,8 +103,7 @@ void add_interaction_options(CLI::App& command, InteractionArguments& arguments)
   command
       .add_option("--data", arguments.path,
                   "Interactions, plain or gzipped: CSV or TSV with a header, Parquet, JSON lines, RecBole .inter, "
-                  "`user item item "
-                  "...` lines, or MovieLens ratings (`::`, u.data)")
+                  "`user item item ...` or `user item` lines, or MovieLens ratings (`::`, u.data)")
       ->required();
   add_interaction_policy(command, arguments.policy);
 }

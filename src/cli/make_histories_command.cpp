@@ -44,11 +44,9 @@ constexpr const char* of_walk[] = {"--users",      "--items", "--shortest",  "--
 
 /// Refuses names of files before anything is computed.
 void check_files(const HistoriesArguments& arguments) {
-  check_is_new_file("--out", arguments.out);
-  CHECK(std::filesystem::path(arguments.out).extension() != ".gz", "--out: {}: the file is plain text; leave out .gz",
-        printable(arguments.out));
+  check_is_new_file("--out", arguments.out, text_file);
   if (arguments.items.empty()) return;
-  check_is_new_file("--items-file", arguments.items);
+  check_is_new_file("--items-file", arguments.items, csv_file);
   CHECK(std::filesystem::weakly_canonical(arguments.items) != std::filesystem::weakly_canonical(arguments.out),
         "--items-file: {} is the file of --out; choose another name", printable(arguments.items));
 }
@@ -76,7 +74,7 @@ void check_source(const CLI::App& command, const HistoriesArguments& arguments) 
 }
 
 void change_histories(const HistoriesArguments& arguments, const GlobalOptions& global) {
-  CHECK(arguments.data.policy.options().split.temporal == 0,
+  CHECK(!arguments.data.policy.options().split.in_time(),
         "--split: {}; the histories that are written have no times, leave it out",
         printable(arguments.data.policy.split));
   const data::LeaveOneOut split(arguments.data.read());
@@ -84,6 +82,7 @@ void change_histories(const HistoriesArguments& arguments, const GlobalOptions& 
   const data::ChangedHistories made = thins ? data::thinned(split, *arguments.density, global.seed)
                                             : data::with_noise(split, arguments.noise.front(), global.seed);
   write_file_atomically(arguments.out, data::sequence_lines(made.sequences));
+  arguments.data.tell_left_out(split.interactions());
   const double share = static_cast<double>(made.changed) / static_cast<double>(made.training);
   if (global.json) {
     print_result("{}\n", json_text({{"file", arguments.out},

@@ -8,12 +8,14 @@
 #include "core/json.h"
 #include "reports/sensitivity/sensitivity_report.h"
 #include "reports/terminal/sensitivity_terminal.h"
+#include "runfile/validation_ranks.h"
 
 #include <fmt/ranges.h>
 
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace gainlens::cli {
 namespace {
@@ -25,6 +27,7 @@ struct SensitivityArguments {
   std::string arm, out;
   std::string metric = analyses::SensitivityOptions{}.metric.name();
   double margin = 100 * analyses::SensitivityOptions{}.margin;  // percent
+  bool validation = false;
 };
 
 void run(const SensitivityArguments& arguments, const GlobalOptions& global) {
@@ -32,14 +35,24 @@ void run(const SensitivityArguments& arguments, const GlobalOptions& global) {
       .arm = arguments.arm, .metric = parse_ranking_metric(arguments.metric), .margin = arguments.margin / 100};
   check(options);
   if (!arguments.out.empty()) check_holds_no_run(arguments.out);
-  const analyses::Sensitivity sensitivity =
-      analyses::sensitivity(arguments.run, given_recommend_run(arguments.run), options);
+  auto given = given_recommend_run(arguments.run);
+  std::vector<std::string> notes;
+  if (arguments.validation) {
+    given =
+        std::make_shared<const runfile::RecommendRun>(runfile::on_validation_items(*given, printable(arguments.run)));
+    notes.emplace_back(of_validation_items);
+  }
+  const analyses::Sensitivity sensitivity = analyses::sensitivity(arguments.run, given, options);
   if (!arguments.out.empty())
-    tell_written(reports::write_sensitivity_report(sensitivity, arguments.out), arguments.out, "sensitivity");
-  if (global.json)
-    print_result("{}\n", json_text(analyses::to_json(sensitivity), 2));
-  else
-    print_result("{}", reports::print_sensitivity(sensitivity));
+    tell_written(reports::write_sensitivity_report(sensitivity, arguments.out, notes), arguments.out, "sensitivity");
+  if (global.json) {
+    OrderedJson json = analyses::to_json(sensitivity);
+    json["held_out"] = arguments.validation ? "validation" : "test";
+    print_result("{}\n", json_text(json, 2));
+    return;
+  }
+  for (const std::string& note : notes) print_result("{}\n", note);
+  print_result("{}", reports::print_sensitivity(sensitivity));
 }
 
 }  // namespace
@@ -62,6 +75,8 @@ void add_sensitivity(CLI::App& app, const GlobalOptions& global, Action& action)
           "Largest change that still counts as flat, in percent of the reference's mean. The paper calls 0.5%\n"
           "to 1% worth tuning")
       ->capture_default_str();
+  command->add_flag("--validation", arguments->validation,
+                    "Read the ranks of the validation items, to choose settings by, and not those of the test items");
   command->add_option("--out", arguments->out,
                       "Folder for report.html, summary.json, the figures, and tables as LaTeX and CSV; made if it does "
                       "not exist");

@@ -20,7 +20,7 @@ struct SinksArguments {
 };
 
 void list_sinks(const SinksArguments& arguments, bool json) {
-  if (!arguments.csv.empty()) check_is_new_file("--csv", arguments.csv);
+  if (!arguments.csv.empty()) check_is_new_file("--csv", arguments.csv, csv_file);
   CHECK(arguments.threshold >= runfile::least_stored_mean && arguments.threshold <= 1,
         "--threshold: {}; must be from {} to 1, because runs store no keys with smaller column means",
         arguments.threshold, runfile::least_stored_mean);

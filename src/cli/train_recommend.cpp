@@ -254,6 +254,7 @@ void run(const TrainRecommendArguments& arguments, const GlobalOptions& global) 
       group.size);
   const data::LeaveOneOut split(arguments.data.read());
   const auto replicas = training::connect_replicas(group, process_environment());
+  if (replicas->leads()) arguments.data.tell_left_out(split.interactions());
   const recommend::RecommendOutcome outcome = recommend::train_recommend(request, split, *replicas);
   if (!replicas->leads()) return;
   if (!of_run.empty())

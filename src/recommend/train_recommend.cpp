@@ -144,10 +144,11 @@ void combine_seeds(const std::filesystem::path& out, const data::LeaveOneOut& sp
   experiment::add_finished(run, out, arms);
   data::set_users(run, split);
   for (std::size_t i = 0; i < run.results.size(); ++i) {
-    const std::size_t ranks = run.results[i] ? runfile::ranks_of(*run.results[i]).size() : run.units.size();
-    CHECK(ranks == run.units.size(), "{}: arm {}, seed {} has ranks of {} users; the data set has {}",
-          printable(out.string()), run.arms[i / run.seeds.size()], run.seeds[i % run.seeds.size()], ranks,
-          run.units.size());
+    if (!run.results[i]) continue;
+    for (const auto& [name, scores] : run.results[i]->scores)
+      CHECK(scores.size() == run.units.size(), "{}: arm {}, seed {} has ranks of {} users; the data set has {}",
+            printable(out.string()), run.arms[i / run.seeds.size()], run.seeds[i % run.seeds.size()], scores.size(),
+            run.units.size());
   }
   runfile::publish_run_file(
       out, [&](const std::filesystem::path& path) { runfile::write_recommend_run(path, run, program_version); });

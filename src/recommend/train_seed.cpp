@@ -11,16 +11,20 @@
 #include "training/trainer.h"
 #include "training/training_folder.h"
 
+#include <functional>
 #include <optional>
 #include <utility>
 
 namespace gainlens::recommend {
 namespace {
 
-/// The ranks of the users, and the metrics that they give.
-void add_ranks(experiment::Result& result, const std::vector<float>& ranks) {
+/// The ranks of the users, and the metrics that those of the test give.
+/// @param ranks_of  of every user's held-out item
+void add_ranks(experiment::Result& result, const std::function<std::vector<float>(data::HeldOut)>& ranks_of) {
+  const std::vector<float> ranks = ranks_of(data::HeldOut::test), before = ranks_of(data::HeldOut::validation);
   for (const RankingMetric& metric : ranking_metrics()) result.test[metric.name()] = mean_of(metric, ranks);
   result.scores[runfile::rank_score].assign(ranks.begin(), ranks.end());
+  result.scores[runfile::validation_rank_score].assign(before.begin(), before.end());
 }
 
 /// What the lists of the best items are like.
@@ -94,7 +98,7 @@ experiment::StoredResult train_job(const experiment::Work& work, Arm arm, const 
   if (task.filter() != nullptr) result.filter = task.filter()->curves();
   if (folder) prove_best(task, job, result.best_epoch, folder->state_file());
   take_best_weights(task, job, replicas);
-  add_ranks(result, task.ranks(data::HeldOut::test));
+  add_ranks(result, [&](data::HeldOut held_out) { return task.ranks(held_out); });
   if (replicas.leads()) {
     BackboneScorer scorer(task.model());
     add_lists(result, scorer, training);
@@ -107,7 +111,9 @@ experiment::StoredResult baseline_result(const experiment::Job& job, const SeedT
   const data::LeaveOneOut& split = training.split;
   experiment::StoredResult stored;
   const auto scorer = make_baseline(job.arm, split);
-  add_ranks(stored.result, rank_all(*scorer, split, data::HeldOut::test, {.keep_seen = training.settings.keep_seen}));
+  add_ranks(stored.result, [&](data::HeldOut held_out) {
+    return rank_all(*scorer, split, held_out, {.keep_seen = training.settings.keep_seen});
+  });
   add_lists(stored.result, *scorer, training);
   return stored;
 }

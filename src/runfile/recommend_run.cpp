@@ -23,6 +23,19 @@ Description description_of_curve(const std::string& name) {
                                : Description{"1", name + " on the validation items"};
 }
 
+const std::vector<double>* validation_ranks_of(const RecommendRun& run, std::size_t place) {
+  if (!run.results[place]) return nullptr;
+  const auto found = run.results[place]->scores.find(validation_rank_score);
+  return found == run.results[place]->scores.end() ? nullptr : &found->second;
+}
+
+bool has_validation_ranks(const RecommendRun& run) {
+  for (std::size_t i = 0; i < run.results.size(); ++i) {
+    if (validation_ranks_of(run, i) != nullptr) return true;
+  }
+  return false;
+}
+
 void write_run(const hdf5::Handle& file, const RecommendRun& run) {
   TrainedRunWriter writer(file, run, run.unit());
   writer.head(recommend_run_format, recommend_run_version);
@@ -43,12 +56,18 @@ void write_run(const hdf5::Handle& file, const RecommendRun& run) {
   writer.tests(metric_names(), "on the test items", of_lists);
   writer.score(file, rank_score, H5T_IEEE_F32LE,
                {"1", "rank of the test item among all items, from 1; items with equal scores share ranks"});
+  if (!has_validation_ranks(run)) return;
+  writer.integers(file, "validation_target", run.validation_target, {"user"}, {"1", "id of the validation item"});
+  writer.by_unit(file, validation_rank_score, H5T_IEEE_F32LE, {},
+                 [&](std::size_t place) { return validation_ranks_of(run, place); },
+                 {"1", "rank of the validation item, by the model that was tested"});
 }
 
 void check_result(const TrainedSeed& result) {
   const std::vector<std::string> known = curve_names();
-  ASSERT(result.scores.size() == 1 && result.scores.contains(rank_score), "{} scores; only ranks are wanted",
-         result.scores.size());
+  const std::size_t of_validation = result.scores.count(validation_rank_score);
+  ASSERT(result.scores.size() == 1 + of_validation && result.scores.contains(rank_score),
+         "{} scores; only ranks are wanted", result.scores.size());
   for (const auto& [name, values] : result.curve)
     ASSERT(std::find(known.begin(), known.end(), name) != known.end(), "no curve has the name '{}'", name);
   for (const std::string& name : metric_names()) ASSERT(result.test.contains(name), "a result without {}", name);
@@ -60,6 +79,8 @@ void check_run(const RecommendRun& run) {
   ASSERT(!run.item_train_count.empty(), "a run without items");
   ASSERT(run.target.size() == users && run.history_length.size() == users && run.training_length.size() == users,
          "users of different numbers");
+  ASSERT(!has_validation_ranks(run) || run.validation_target.size() == users, "{} validation items of {} users",
+         run.validation_target.size(), users);
   for (const auto& result : run.results) {
     if (result) check_result(*result);
   }

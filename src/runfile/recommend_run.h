@@ -15,6 +15,8 @@ inline constexpr std::int64_t recommend_run_version = 1;
 
 /// The score of a user: the rank of the test item among all items, at least 1; a half where items share ranks.
 inline constexpr const char* rank_score = "rank";
+/// Likewise of the validation item, by the same model. Results of earlier versions lack it.
+inline constexpr const char* validation_rank_score = "validation_rank";
 inline const std::vector<double>& ranks_of(const TrainedSeed& seed) {
   return seed.scores.at(rank_score);
 }
@@ -24,9 +26,10 @@ inline const std::vector<double>& ranks_of(const TrainedSeed& seed) {
 struct RecommendRun : TrainedRun {   // the request has "backbone", "training", and in "data" "format", "users", "items"
                                      // and "interactions" too
   std::vector<std::int64_t> target;  ///< [user] id of the test item, from 1
-  std::vector<std::int64_t> history_length;    ///< [user] number of items known at the test
-  std::vector<std::int64_t> training_length;   ///< [user] number of training items
-  std::vector<std::int64_t> item_train_count;  ///< [item], of the item with the id of its place + 1
+  std::vector<std::int64_t> validation_target;  ///< [user] id of the validation item; empty: nothing has its ranks
+  std::vector<std::int64_t> history_length;     ///< [user] number of items known at the test
+  std::vector<std::int64_t> training_length;    ///< [user] number of training items
+  std::vector<std::int64_t> item_train_count;   ///< [item], of the item with the id of its place + 1
 
   std::string backbone() const { return request.at("backbone"); }
   std::string unit() const { return "user"; }

@@ -5,6 +5,7 @@
 #include "runfile/recommend_run.h"
 #include "runfile/trained_run_reader.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace gainlens::runfile {
@@ -54,13 +55,34 @@ void read_users(const TrainedRunReader& reader, RecommendRun& run) {
         sum(run.item_train_count));
 }
 
-void check_ranks(const TrainedRunReader& reader, const RecommendRun& run, std::size_t place) {
+/// @param name  of the ranks: rank_score or validation_rank_score
+void check_range(const TrainedRunReader& reader, const RecommendRun& run, std::size_t place, const char* name) {
   const auto items = static_cast<double>(run.item_train_count.size());
-  const std::vector<double>& ranks = ranks_of(*run.results[place]);
-  for (const double rank : ranks)
+  for (const double rank : run.results[place]->scores.at(name))
     CHECK(rank >= 1 && rank <= items && std::floor(2 * rank) == 2 * rank,
-          "{}: dataset 'rank' holds {} for {}; must be 1 to {} in steps of a half", reader.where(), rank,
+          "{}: dataset '{}' holds {} for {}; must be 1 to {} in steps of a half", reader.where(), name, rank,
           TrainedRunReader::result_in_words(run, place), items);
+}
+
+/// The ranks of validation items, where the file and a result have them.
+void read_validation(const TrainedRunReader& reader, RecommendRun& run) {
+  if (!reader.has(validation_rank_score)) return;
+  run.validation_target =
+      reader.integers("validation_target", {std::ssize(run.units)}, 1, std::ssize(run.item_train_count));
+  reader.score(run, validation_rank_score, validation_rank_score, H5T_IEEE_F32LE);
+  for (std::size_t i = 0; i < run.results.size(); ++i) {
+    if (!run.results[i]) continue;
+    const auto ranks = run.results[i]->scores.find(validation_rank_score);
+    if (std::ranges::all_of(ranks->second, [](double rank) { return std::isnan(rank); }))
+      run.results[i]->scores.erase(ranks);  // of an earlier version
+    else
+      check_range(reader, run, i, validation_rank_score);
+  }
+}
+
+void check_ranks(const TrainedRunReader& reader, const RecommendRun& run, std::size_t place) {
+  check_range(reader, run, place, rank_score);
+  const std::vector<double>& ranks = ranks_of(*run.results[place]);
   for (const RankingMetric& metric : ranking_metrics())
     reader.check_metric(run, place, metric.name(), mean_of(metric, ranks), "ranks");
 }
@@ -75,6 +97,7 @@ RecommendRun read_run(const TrainedRunReader& reader) {
   reader.check_names(run);
   reader.best_epochs(run);
   reader.score(run, rank_score, rank_score, H5T_IEEE_F32LE);
+  read_validation(reader, run);
   std::vector<std::string> metrics;
   for (const RankingMetric& metric : ranking_metrics()) metrics.push_back(metric.name());
   std::vector<std::string> of_lists;

@@ -94,6 +94,27 @@ TEST(ArmPairs, SeedsThatDifferArePairedOnlyOnRequest) {
   EXPECT_THAT(refusal_of([&] { pair_arms(arms, {.by_position = true}); }), HasSubstr("have 3 and 2 finished seeds"));
 }
 
+TEST(ArmPairs, RanksWithoutASeedStandForEverySeedOnRequest) {
+  MadeRecommender made = with_arms({"theirs"});
+  made.seeds = {0};
+  Arms arms;
+  add(arms, "one", made_recommend_run(with_arms({"plain"})));
+  add(arms, "list", made_recommend_run(made));
+  arms.back().seedless = true;
+  EXPECT_THAT(refusal_of([&] { pair_arms(arms, {}); }),
+              HasSubstr("list:theirs: names no seed, and one:plain has the seeds 0 to 2; if nothing random made these "
+                        "ranks, give --deterministic"));
+  for (const char* baseline : {"plain", "theirs"}) {
+    const auto pairs = pair_arms(arms, {.baseline = baseline, .deterministic = true});
+    ASSERT_EQ(pairs.size(), 1u);
+    const RecommenderArm& list = pairs[0].baseline.label == "theirs" ? pairs[0].baseline : pairs[0].candidate;
+    EXPECT_THAT(pairs[0].baseline.seeds(), ElementsAre(0, 1, 2));
+    EXPECT_THAT(list.seeds(), ElementsAre(0, 1, 2));
+    for (std::size_t seed = 0; seed < 3; ++seed)
+      EXPECT_EQ(list.result(seed).scores, arms[1].run->results[0]->scores) << seed;
+  }
+}
+
 TEST(ArmPairs, SeedsThatAreNotFinishedAreLeftOutOfBothArms) {
   runfile::RecommendRun run = testing::uneven_recommend_run();  // bft lacks seed 1
   Arms arms;

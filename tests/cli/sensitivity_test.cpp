@@ -95,6 +95,19 @@ TEST_F(SensitivityOfARun, AGridIsTrainedBesideItsReferenceAndRead) {
   ASSERT_EQ(compared.exit_code, 0) << compared.error;
   const Json ratio = Json::parse(compared.out).at("comparisons").at(0).at("metrics").at("mrr").at("log_ratio");
   EXPECT_EQ(json.at("knobs").at(0).at("settings").at(1).at("log_ratio"), ratio);
+
+  // On the validation items too.
+  const ProgramResult before_test = read({"--json", "--metric", "mrr", "--validation"});
+  ASSERT_EQ(before_test.exit_code, 0) << before_test.error;
+  const Json chosen = Json::parse(before_test.out);
+  EXPECT_EQ(chosen.at("held_out"), "validation");
+  const ProgramResult of_validation = run_gainlens({"compare", run_ + ":bft", run_ + ":bft/initial_gain-0.7",
+                                                    "--metrics", "mrr", "--resamples", "50", "--validation", "--json"});
+  const Json other = Json::parse(of_validation.out).at("comparisons").at(0).at("metrics").at("mrr").at("log_ratio");
+  EXPECT_EQ(chosen.at("knobs").at(0).at("settings").at(1).at("log_ratio"), other);
+  EXPECT_NE(other, ratio);
+  EXPECT_THAT(read({"--validation", "--out", page}).out, StartsWith("Ranks are those of the validation items"));
+  EXPECT_THAT(bytes_of(page + "/report.html"), HasSubstr("<p>Ranks are those of the validation items"));
 }
 
 TEST_F(SensitivityOfARun, TheGridOfThePaperHasSevenKnobs) {

@@ -152,11 +152,11 @@ TEST_F(BrokenInteractions, AmazonReviews) {
 TEST_F(BrokenInteractions, RepeatedInteractions) {
   EXPECT_EQ(refusal("u::a::5::1\nu::b::5::1\nu::a::4::1\n"),
             "lines 1 and 3 are the same interaction of user 'u' with item 'a' at the same time; keep one, or give "
-            "--duplicates first");
+            "--duplicates exact");
   EXPECT_EQ(
       refusal("v::a::5::9\nu::b::5::1\nu::b::5::1\nv::a::5::9\nu::b::5::1\n"),
       "lines 2 and 3 are the same interaction of user 'u' with item 'b' at the same time (2 other interactions are "
-      "repeated too); keep one, or give --duplicates first");
+      "repeated too); keep one, or give --duplicates exact");
 }
 
 TEST_F(BrokenInteractions, NobodyIsLeft) {

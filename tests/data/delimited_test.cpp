@@ -45,7 +45,33 @@ TEST(SplitFields, BrokenQuotesAreNamed) {
   EXPECT_EQ(fault_of("12\",c"), "has a quote inside a field that does not begin with one");
 }
 
-std::vector<std::string> lines_of(std::string_view content, DataLines::Quotes quotes) {
+std::vector<std::string> fields_with(Quotes quotes, std::string_view line) {
+  std::vector<std::string> fields;
+  EXPECT_EQ(split_fields(line, ';', fields, quotes), "") << line;
+  return fields;
+}
+
+TEST(SplitFields, QuotesMayBeCharacters) {
+  EXPECT_THAT(fields_with(Quotes::none, R"("a";b";"c)"), ElementsAre("\"a\"", "b\"", "\"c"));
+  EXPECT_THAT(fields_with(Quotes::none, R"(\";)"), ElementsAre("\\\"", ""));
+}
+
+TEST(SplitFields, ABackslashMayMakeAQuoteACharacter) {
+  EXPECT_THAT(fields_with(Quotes::backslash, R"("say \"no;\"";"";a\b)"), ElementsAre("say \"no;\"", "", "a\\b"));
+  EXPECT_THAT(fields_with(Quotes::backslash, R"("C:\\";"a\nb";"two"" ways")"),
+              ElementsAre("C:\\", "a\\nb", "two\" ways"));
+  std::vector<std::string> fields;
+  EXPECT_EQ(split_fields(R"("a\")", ';', fields, Quotes::backslash), "opens a quote that is never closed");
+  EXPECT_EQ(split_fields(R"("say \"no\"")", ';', fields), "has text behind the closing quote of a field");
+}
+
+TEST(Quotes, AreReadAndNamed) {
+  for (const char* text : {"none", "rfc4180", "backslash"}) EXPECT_EQ(quotes_name(parse_quotes(text)), text);
+  EXPECT_EQ(refusal_of([] { parse_quotes("non"); }),
+            "--quotes: 'non'; must be rfc4180, backslash or none; did you mean 'none'?");
+}
+
+std::vector<std::string> lines_of(std::string_view content, Quotes quotes) {
   std::vector<std::string> found;
   DataLines lines(content, quotes);
   while (const auto line = lines.next()) found.push_back(std::to_string(line->number) + ":" + std::string(line->text));
@@ -56,11 +82,11 @@ TEST(DataLines, HoldWhatStandsBetweenQuotes) {
   constexpr const char* content =
       "\xEF\xBB\xBF"
       "a,\"b\r\nc\"\r\n\"d\"\"\n\",e\n\nf\n \n";
-  EXPECT_THAT(lines_of(content, DataLines::Quotes::rfc4180),
-              ElementsAre("1:a,\"b\r\nc\"", "3:\"d\"\"\n\",e", "5:", "6:f"));
-  EXPECT_THAT(lines_of(content, DataLines::Quotes::none),
-              ElementsAre("1:a,\"b", "2:c\"", "3:\"d\"\"", "4:\",e", "5:", "6:f"));
-  EXPECT_THAT(lines_of("a\n\"b\nc\nd", DataLines::Quotes::rfc4180), ElementsAre("1:a", "2:\"b\nc\nd"));
+  EXPECT_THAT(lines_of(content, Quotes::rfc4180), ElementsAre("1:a,\"b\r\nc\"", "3:\"d\"\"\n\",e", "5:", "6:f"));
+  EXPECT_THAT(lines_of(content, Quotes::none), ElementsAre("1:a,\"b", "2:c\"", "3:\"d\"\"", "4:\",e", "5:", "6:f"));
+  EXPECT_THAT(lines_of("a\n\"b\nc\nd", Quotes::rfc4180), ElementsAre("1:a", "2:\"b\nc\nd"));
+  EXPECT_THAT(lines_of("\"a\\\"\nb\"\n\\\"c\"\nd", Quotes::backslash),
+              ElementsAre("1:\"a\\\"\nb\"", "3:\\\"c\"", "4:d"));
 }
 
 TEST(Delimiters, AreReadFromTheCommandLineAndTheNameOfAFile) {

@@ -13,7 +13,9 @@
 namespace gainlens::data {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using testing::gzipped;
 using ::testing::HasSubstr;
 using testing::refusal_of;
@@ -141,6 +143,7 @@ TEST_F(InteractionsTest, DuplicatesAreRemovedInTimeAndBeforeAnythingIsDropped) {
   EXPECT_EQ(sequences(with(Duplicates::keep)), (ItemsOfUsers{{"u", "a b c a a"}, {"v", "a a"}}));
   EXPECT_EQ(sequences(with(Duplicates::first)), (ItemsOfUsers{{"u", "a b c"}, {"v", "a"}}));
   EXPECT_EQ(sequences(with(Duplicates::last)), (ItemsOfUsers{{"u", "b c a"}, {"v", "a"}}));
+  EXPECT_EQ(sequences(with(Duplicates::exact)), sequences(with(Duplicates::keep)));  // no two are at the same time
   EXPECT_EQ(with(Duplicates::first, 2).dropped_users, 1);
   EXPECT_EQ(with(Duplicates::keep, 2).dropped_users, 0);
   EXPECT_EQ(
@@ -155,12 +158,36 @@ TEST_F(InteractionsTest, DuplicatesAreRemovedInTimeAndBeforeAnythingIsDropped) {
             (ItemsOfUsers{{"u", "a b"}}));
   EXPECT_EQ(sequences(read(same, {.min_user_interactions = 1, .duplicates = Duplicates::last})),
             (ItemsOfUsers{{"u", "b a"}}));
+  // A copy goes, and what was taken again later stays.
+  const Interactions exact =
+      read(same + "u::a::1::7\nu::a::2::7\n", {.min_user_interactions = 1, .duplicates = Duplicates::exact});
+  EXPECT_EQ(sequences(exact), (ItemsOfUsers{{"u", "a b a"}}));
+  EXPECT_EQ(exact.repeated, 3);
+  EXPECT_THAT(
+      refusal_of([&] { read("u 1 2 1\n", {.duplicates = Duplicates::exact}); }),
+      HasSubstr("has no times; --duplicates exact needs them, to tell a copy from an item that was taken again"));
+}
+
+TEST_F(InteractionsTest, PairsAreOneLineForEachInteraction) {
+  const ItemsOfUsers wanted = {{"u", "3 1 3"}, {"v", "2"}};
+  const Interactions data = read("u 3\nv 2\nu\t1\r\nu  3 \n", {.min_user_interactions = 1});
+  EXPECT_EQ(sequences(data), wanted);
+  EXPECT_EQ(format_name(data.format), "pairs");
+  EXPECT_TRUE(data.time.empty());
+  EXPECT_EQ(data.repeated, 1);
+  EXPECT_EQ(format_name(read("u 3 1 3\nv 2\n", {.min_user_interactions = 1}).format), "sequences");
+  EXPECT_THAT(refusal_of([&] { read("u 3\nu 0\nu 07\n"); }),
+              HasSubstr("line 2 has the item '0': 'u 0' (1 other line is malformed); each line is a pair `user item`"));
+  // Most lines are pairs: which of both is meant cannot be told.
+  EXPECT_THAT(refusal_of([&] { read("u 3\nu 2\nv 1 2\n"); }),
+              AllOf(HasSubstr("line 2 repeats user 'u' of line 1: 'u 2'; each line is `user item item ...`"),
+                    EndsWith("; or every line is a pair `user item`, and line 3 has 3 words")));
 }
 
 TEST(DuplicatesTest, AreReadAndNamed) {
-  for (const char* text : {"keep", "first", "last"}) EXPECT_EQ(duplicates_name(parse_duplicates(text)), text);
+  for (const char* text : {"keep", "exact", "first", "last"}) EXPECT_EQ(duplicates_name(parse_duplicates(text)), text);
   EXPECT_EQ(refusal_of([] { parse_duplicates("frist"); }),
-            "--duplicates: 'frist'; must be keep, first or last; did you mean 'first'?");
+            "--duplicates: 'frist'; must be keep, exact, first or last; did you mean 'first'?");
 }
 
 TEST_F(InteractionsTest, MovieLensRatingsWithTabs) {

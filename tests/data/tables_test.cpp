@@ -140,13 +140,17 @@ TEST_F(Tables, AnotherDelimiterIsNamed) {
   EXPECT_THAT(refusal("user\titem\ttime\nu\ta\t1\n"), HasSubstr("give --delimiter tab"));
   EXPECT_THAT(refusal("user,item,time\nu,a,1\n", {}, "data.tsv"),
               HasSubstr("is one column if tabs split it; if it is spl"));
+  // With quotes, commas split the header into nothing that can be read.
+  EXPECT_EQ(refusal("\"user\";\"item\"\n\"u\";\"a\"\n"),
+            "the header '\"user\";\"item\"' has text behind the closing quote of a field if commas split it; if it is "
+            "split by semicolons, give --delimiter semicolon");
 }
 
 TEST_F(Tables, MalformedLinesAreNamedAndCounted) {
   EXPECT_EQ(
       refusal("user,item,time\nu,a,1\nu,b\nu,c,3,4\n"),
       "line 3 has 2 of 3 columns: 'u,b' (1 other line is malformed); each line has 3 columns split by commas, with "
-      "quotes as in RFC 4180");
+      "quotes as in RFC 4180 (--quotes none or backslash reads others)");
   EXPECT_THAT(refusal("user,item,time\n,a,1\n"), StartsWith("line 2 has an empty user: ',a,1'"));
   EXPECT_THAT(refusal("user,item,time\nu,,1\n"), StartsWith("line 2 has an empty item"));
   EXPECT_THAT(refusal("user,item,time\nu,a,\n"), StartsWith("line 2 has the time '', which is neither"));
@@ -165,8 +169,34 @@ TEST_F(Tables, MalformedLinesAreNamedAndCounted) {
               StartsWith("line 2 has no key 'item'"));
 }
 
+/// Titles with quotes that belong to them.
+TEST_F(Tables, QuotesMayBeCharacters) {
+  const std::string stray = "u\t3\t4\t\"Song\" (12\" mix)\nu\t5\t30\tx\nv\t1\t4\t\"\nu\t9\t200\t\n";
+  ColumnOptions columns = {.user = "1", .item = "3", .time = "2", .header = false};
+  EXPECT_THAT(refusal(stray, columns, "a.tsv"), HasSubstr("--quotes none or backslash reads others"));
+  columns.quotes = Quotes::none;
+  const Interactions data = read(stray, columns, "a.tsv");
+  expect_same(data, "stray quotes");
+  EXPECT_EQ(data.columns->quotes, Quotes::none);
+  const std::string escaped = R"("user";"title";"item";"time")"
+                              "\n"
+                              R"("u";"a \"b;\" c";"4";"3")"
+                              "\n"
+                              R"("u";"";"30";"5")"
+                              "\n"
+                              R"("v";"\\";"4";"1")"
+                              "\n"
+                              R"("u";"x";"200";"9")";
+  EXPECT_THAT(refusal(escaped, {.delimiter = ';'}), HasSubstr("line 2 has text behind the closing quote"));
+  expect_same(read(escaped, {.delimiter = ';', .quotes = Quotes::backslash}), "escaped quotes");
+  EXPECT_THAT(refusal(escaped, {.delimiter = ';', .quotes = Quotes::none}), HasSubstr("no column has a known name"));
+}
+
 TEST_F(Tables, OptionsForOtherFormatsAreRefused) {
   const std::string rating = "u::a::5::1\n";
+  EXPECT_THAT(refusal(rating, {.quotes = Quotes::none}, "data"),
+              StartsWith("--quotes is for tables; give --delimiter"));
+  EXPECT_THAT(refusal("{}", {.quotes = Quotes::none}), StartsWith("--quotes is for tables, and this file has JSON li"));
   EXPECT_THAT(refusal(rating, {.user = "user"}, "data"),
               StartsWith("columns are named, and it is no JSON and not called"));
   EXPECT_THAT(refusal(rating, {.header = false}, "data"),

@@ -21,8 +21,14 @@ using testing::write_file;
 TEST(SplitPolicy, HasOneName) {
   for (const char* name : {"leave-one-out", "temporal:0.9", "temporal:0.05"})
     EXPECT_EQ(parse_split_policy(name).name(), name);
+  // A time is a number or a date, which is named by its seconds.
+  EXPECT_EQ(parse_split_policy("temporal:1388534400").moment, 1388534400);
+  for (const char* date : {"2014-01-01", "2014-01-01T00:00:00Z", "2014-01-01 01:30+01:30", "1388534400"})
+    EXPECT_EQ(parse_split_policy(std::string("temporal:") + date).name(), "temporal:1388534400") << date;
+  EXPECT_EQ(parse_split_policy(parse_split_policy("temporal:1969-12-31").name()).moment, -86400);
   EXPECT_THAT(refusal_of([] { parse_split_policy("temproal:0.9"); }), HasSubstr("did you mean 'temporal'"));
-  for (const char* wrong : {"temporal", "temporal:", "temporal:0", "temporal:1", "temporal:x", "temporal:-0.5"})
+  for (const char* wrong : {"temporal", "temporal:", "temporal:0", "temporal:1", "temporal:x", "temporal:-0.5",
+                            "temporal:2014-02-30", "temporal:31.12.2014", "temporal:1e16"})
     EXPECT_THAT(refusal_of([&] { parse_split_policy(wrong); }), HasSubstr("must lie between 0 and 1")) << wrong;
 }
 
@@ -58,6 +64,24 @@ TEST_F(TemporalSplit, CutsAllUsersAtOneMoment) {
   EXPECT_THAT(names(data, 0), ElementsAre("a", "b", "c"));
   EXPECT_THAT(names(data, 1), ElementsAre("a", "b", "c"));
   EXPECT_THAT(data.items, ElementsAre("", "a", "b", "c"));  // e and d are left out
+}
+
+TEST_F(TemporalSplit, TheTimeMayBeGiven) {
+  const auto at = [&](const char* split, const std::string& lines = ten) {
+    const auto path = write_file(folder_.path() / "d.csv", "user,item,time\n" + lines);
+    return read_interactions(path, {.split = parse_split_policy(split)});
+  };
+  EXPECT_EQ(LeaveOneOut(at("temporal:60")).checksum(), LeaveOneOut(read(ten, 0.6)).checksum());
+  EXPECT_EQ(at("temporal:60").split_time, 60);
+  const std::string dates = "u,a,2014-01-01\nu,b,2014-01-02T10:00\nu,c,2014-01-03\nu,d,2014-01-04\n";
+  const Interactions data = at("temporal:2014-01-02T23:00:00-01:00", dates);
+  EXPECT_THAT(names(data, 0), ElementsAre("a", "b", "c"));
+  EXPECT_EQ(data.later, 1);
+  EXPECT_THAT(refusal_of([&] { at("temporal:2014-01-01", dates); }),
+              HasSubstr("no interaction lies before the time of --split temporal:1388534400; give a larger share, or a "
+                        "later time"));
+  EXPECT_THAT(refusal_of([&] { at("temporal:2015-01-01", dates); }),
+              HasSubstr("and one from it on; give another share or time"));
 }
 
 TEST_F(TemporalSplit, UsersWithoutATestAreForTraining) {

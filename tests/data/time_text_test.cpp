@@ -22,6 +22,13 @@ TEST(SecondsOfDate, AreThoseOfUtc) {
   EXPECT_EQ(seconds_of_date("0001-01-01"), -62135596800);
 }
 
+TEST(DateOfSeconds, IsReadAsTheSameSeconds) {
+  for (const char* date : {"1970-01-01T00:00:00Z", "2024-02-29T23:59:59Z", "1969-12-31T23:59:59.25Z",
+                           "2024-01-31T00:00:00.000001Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"})
+    EXPECT_EQ(date_of_seconds(*seconds_of_date(date)), date);
+  EXPECT_EQ(date_of_seconds(1e13), "10000000000000");  // nanoseconds, or no time at all
+}
+
 TEST(SecondsOfDate, WhatDoesNotExistIsNone) {
   for (const char* text : {"",
                            "2024",

@@ -1,6 +1,7 @@
 #include "recommend/train_recommend.h"
 
 #include "core/error.h"
+#include "core/ranking_metrics.h"
 #include "recommend/finished_seeds.h"
 #include "recommend/recommender_checkpoint.h"
 #include "recommend/small_data.h"
@@ -45,6 +46,25 @@ TEST(TrainRecommend, LearnsWhatFollows) {
     EXPECT_TRUE(job.arm == "popularity" ? found < 0.7 : found > 0.95) << found;
     EXPECT_EQ(result.best_epoch > 0, job.arm == "plain");
   }
+}
+
+TEST(TrainRecommend, ValidationItemsAreRankedByTheModelThatIsTested) {
+  const TemporaryFolder folder;
+  RecommendRequest request = request_in(folder.path() / "run");
+  request.arms = {"plain", "bft", "markov"};
+  const data::LeaveOneOut split = ring_of(60, 23);
+  for (const auto& [job, result, seconds] : train_recommend(request, split).seeds) {
+    SCOPED_TRACE(job.arm);
+    const std::vector<double>& ranks = result.scores.at("validation_rank");
+    ASSERT_EQ(ranks.size(), 60u);
+    if (result.best_epoch == 0) continue;
+    for (const char* metric : {"ndcg@10", "mrr"})
+      EXPECT_DOUBLE_EQ(mean_of(parse_ranking_metric(metric), ranks),
+                       result.curve.at(metric)[static_cast<std::size_t>(result.best_epoch) - 1]);
+  }
+  const runfile::RecommendRun run = runfile::read_recommend_run(request.out);
+  for (std::int64_t user = 0; user < 60; ++user)
+    EXPECT_EQ(run.validation_target[static_cast<std::size_t>(user)], split.target(user, data::HeldOut::validation));
 }
 
 TEST(TrainRecommend, SeedsSideBySideAreThoseOneByOne) {

@@ -33,6 +33,7 @@ TEST(AttentionTerminal, SaysWhatTheIntervalsSay) {
                            HasSubstr("\n  head                   0.0 "), HasSubstr("\n  n_eff / keys "),
                            HasSubstr("With a longer history, the share n_eff / keys falls in "),
                            HasSubstr("With a more frequent last item, at equal length of history, K rises in "),
+                           HasSubstr("\n  To try: these numbers say what the heads rest on, and not what they are"),
                            HasSubstr("95%: over other trainings and other users"), Not(HasSubstr("K of the model   ")),
                            Not(HasSubstr("MASK")), Not(HasSubstr(" \n"))));
   EXPECT_THAT(print_attention(readings[1]), HasSubstr("\n  K of the model "));
