@@ -3,8 +3,10 @@
 #include "analyses/rank_correlation.h"
 #include "analyses/statistics.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 namespace gainlens::analyses {
 namespace {
@@ -24,39 +26,78 @@ Maybe<Interval> interval_of(const std::vector<double>& estimates) {
   return mean_interval(estimates);
 }
 
+std::vector<EstimatedKind> kinds_of(const std::vector<EstimatedArm>& arms) {
+  std::vector<EstimatedKind> kinds;
+  for (const EstimatedArm& arm : arms) {
+    auto found = std::ranges::find(kinds, arm.kind, &EstimatedKind::kind);
+    if (found == kinds.end()) found = kinds.insert(kinds.end(), EstimatedKind{.kind = arm.kind});
+    ++found->arms;
+    found->acting += arm.acts ? 1 : 0;
+    found->exact += arm.exact ? 1 : 0;
+  }
+  for (EstimatedKind& kind : kinds) {
+    std::vector<double> estimates, changes;
+    for (const EstimatedArm& arm : arms) {
+      if (arm.kind != kind.kind || !arm.exact) continue;
+      estimates.push_back(arm.estimate);
+      changes.push_back(*arm.exact);
+    }
+    kind.correlation = correlation_of(estimates, changes);
+  }
+  return kinds;
+}
+
 }  // namespace
 
+Measured Attributions::normalised(double change) const {
+  if (!other) return Measured::none("there is no other run");
+  const double span = *other - native;
+  if (is_rounding(span, std::max(std::abs(*other), std::abs(native))))
+    return Measured::none("both runs have the same number");
+  return change / span;
+}
+
 Attributions attributions(const Attribution& attribution) {
-  Attributions made{attribution.native.size(),
-                    mean(attribution.native),
-                    attribution.exact.size(),
-                    Measured::none("nothing was measured"),
-                    {}};
+  Attributions made{attribution.native.size(), mean(attribution.native), attribution.other, {}, {}};
   for (std::size_t i = 0; i < attribution.interventions.size(); ++i) {
     const std::vector<double>& estimates = attribution.estimates[i];
-    made.arms.push_back({attribution.interventions[i], mean(estimates), interval_of(estimates), std::nullopt});
+    made.arms.push_back({attribution.interventions[i], attribution.kinds[i], attribution.acts[i], mean(estimates),
+                         interval_of(estimates), std::nullopt});
   }
-  std::vector<double> estimates, changes;
-  for (const Attribution::Exact& exact : attribution.exact) {
-    EstimatedArm& arm = made.arms.at(exact.intervention);
-    arm.exact = mean(exact.changes);
-    estimates.push_back(arm.estimate);
-    changes.push_back(*arm.exact);
-  }
-  made.correlation = correlation_of(estimates, changes);
+  for (const Attribution::Exact& exact : attribution.exact)
+    made.arms.at(exact.intervention).exact = mean(exact.changes);
+  made.kinds = kinds_of(made.arms);
   return made;
+}
+
+std::vector<std::size_t> by_size(const Attributions& attributions) {
+  std::vector<std::size_t> places(attributions.arms.size());
+  std::iota(places.begin(), places.end(), 0);
+  std::ranges::stable_sort(places, std::greater<>(),
+                           [&](std::size_t i) { return std::abs(attributions.arms[i].estimate); });
+  return places;
 }
 
 OrderedJson to_json(const Attributions& attributions) {
   OrderedJson json = {{"native", attributions.native}};
-  put(json, "rank_correlation", attributions.correlation);
-  json["exact"] = attributions.exact;
+  if (attributions.other) json["other"] = *attributions.other;
   json["documents"] = attributions.documents;
+  json["kinds"] = OrderedJson::array();
+  for (const EstimatedKind& kind : attributions.kinds) {
+    OrderedJson& entry = json["kinds"].emplace_back(
+        OrderedJson{{"kind", kind.kind}, {"arms", kind.arms}, {"acting", kind.acting}, {"exact", kind.exact}});
+    put(entry, "rank_correlation", kind.correlation);
+  }
   json["arms"] = OrderedJson::array();
   for (const EstimatedArm& one : attributions.arms) {
-    OrderedJson arm = {{"intervention", one.intervention}, {"estimate", one.estimate}};
+    OrderedJson arm = {
+        {"intervention", one.intervention}, {"kind", one.kind}, {"acts", one.acts}, {"estimate", one.estimate}};
+    if (attributions.other) put(arm, "normalised", attributions.normalised(one.estimate));
     put(arm, "interval", one.interval);
-    if (one.exact) arm["exact"] = *one.exact;
+    if (one.exact) {
+      arm["exact"] = *one.exact;
+      if (attributions.other) put(arm, "exact_normalised", attributions.normalised(*one.exact));
+    }
     json["arms"].push_back(std::move(arm));
   }
   return json;

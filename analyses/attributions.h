@@ -14,23 +14,41 @@ namespace gainlens::analyses {
 /// One estimated intervention.
 struct EstimatedArm {
   std::string intervention;
+  std::string kind;
+  bool acts;                    ///< whether the estimate is more than rounding
   double estimate;              ///< of the change, mean over documents
   Maybe<Interval> interval;     ///< of the estimate over documents
   std::optional<double> exact;  ///< the change itself, where it was measured: mean over documents
 };
 
-/// Estimates of attribution patching, with how far they can be trusted.
+/// How far the estimates of one kind of intervention can be trusted.
+struct EstimatedKind {
+  std::string kind;        ///< "attn.hook_z=zero"
+  std::size_t arms = 0;    ///< of this kind
+  std::size_t acting = 0;  ///< of these, those that the exact ones are drawn from
+  std::size_t exact = 0;   ///< how many were measured exactly
+  Measured correlation = Measured::none("nothing was measured");  ///< Spearman, of estimates and exact changes of those
+};
+
+/// Estimates of attribution patching.
 struct Attributions {
   std::size_t documents;
-  double native;         ///< the number that changes, mean over documents
-  std::size_t exact;     ///< how many were measured exactly
-  Measured correlation;  ///< Spearman, of estimates and exact changes of those
+  double native;                     ///< the number that changes, mean over documents
+  std::optional<double> other;       ///< of two prompts: that number in the run that values come from
+  std::vector<EstimatedKind> kinds;  ///< in the order of the arms
   std::vector<EstimatedArm> arms;
+
+  /// A change as share of the way to the other run. Missing: there is none, or both runs have the same number.
+  Measured normalised(double change) const;
 };
 
 Attributions attributions(const Attribution& attribution);
 
-/// {"native": x, "rank_correlation": r, "exact": 20, "arms": [{"intervention": .., "estimate": .., "exact": ..}, ..]}
+/// The places of the arms, the largest estimate first.
+std::vector<std::size_t> by_size(const Attributions& attributions);
+
+/// {"native": x, "other": y, "kinds": [{"kind": .., "rank_correlation": r, ..}, ..], "arms": [{"intervention": ..,
+/// "estimate": .., "normalised": .., "exact": ..}, ..]}. "other" and "normalised" are of two prompts.
 OrderedJson to_json(const Attributions& attributions);
 
 }  // namespace gainlens::analyses

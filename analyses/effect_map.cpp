@@ -96,6 +96,12 @@ std::vector<EffectMap> patch_maps(const PatchingEffects& effects, const Directio
   for (const PatchGrid& grid : effects.grids) {
     EffectMap& map =
         maps.emplace_back(empty_map(grid.site, grid.heads, {grid.layers.begin(), grid.layers.end()}, grid.columns));
+    for (std::int64_t column = 0; !grid.heads && column < grid.columns; ++column) {
+      const auto at = static_cast<std::size_t>(column);
+      if (at >= effects.clean.size()) break;  // a position that the prompts do not have
+      const std::string &clean = effects.clean[at], &corrupt = effects.corrupt[at];
+      map.labels.push_back(clean == corrupt ? clean : clean + " | " + corrupt);
+    }
     for (std::size_t cell = 0; cell < grid.cells.size(); ++cell) {
       if (!grid.cells[cell]) continue;
       const PatchResult& result = direction.patches[*grid.cells[cell]];

@@ -20,6 +20,7 @@ struct EffectMap {
   std::vector<double> values;  ///< [layer, column]; NaN: not measured
   std::vector<bool> doubtful;  ///< [layer, column] the interval holds 0, or the intervention changes nothing
   std::vector<std::optional<std::size_t>> places;  ///< [layer, column] the place of the intervention in its list
+  std::vector<std::string> labels = {};            ///< [column] the tokens of positions; empty: numbers alone
 
   double at(std::size_t layer, std::int64_t column) const { return values.at(index(layer, column)); }
   bool doubtful_at(std::size_t layer, std::int64_t column) const { return doubtful.at(index(layer, column)); }

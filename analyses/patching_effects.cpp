@@ -67,7 +67,7 @@ OrderedJson prompt_json(double metric, const std::vector<std::string>& tokens) {
 }  // namespace
 
 std::string PatchingEffects::metric_words() const {
-  return metric == "logit_difference" ? fmt::format("logit difference {} less {}", printable(answer), printable(foil))
+  return metric == "logit_difference" ? fmt::format("logit of {} minus logit of {}", printable(answer), printable(foil))
                                       : "divergence from the clean run (KL, nats)";
 }
 

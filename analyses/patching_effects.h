@@ -51,7 +51,7 @@ struct PatchingEffects {
   std::vector<DirectionResult> directions;
   std::vector<PatchGrid> grids;  ///< of patches of one head or one position
 
-  /// "logit difference ' Paris' less ' Rome'"
+  /// "logit of ' Paris' minus logit of ' Rome'"
   std::string metric_words() const;
   double clean_metric() const { return directions.front().other; }
   double corrupt_metric() const { return directions.front().base; }

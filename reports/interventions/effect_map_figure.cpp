@@ -22,6 +22,29 @@ std::string ticks(const std::vector<std::int64_t>& labels, std::size_t most) {
   return "(" + text + ")";
 }
 
+constexpr std::size_t longest_label = 18, most_labels = 40;
+
+/// The tokens of positions, along the axis from below.
+std::string token_ticks(const EffectMap& map) {
+  const std::size_t step = (map.labels.size() + most_labels - 1) / most_labels;
+  std::string text;
+  for (std::size_t i = 0; i < map.labels.size(); i += step) {
+    text +=
+        fmt::format("{}\"{} {}\" {}", text.empty() ? "" : ", ", plain(printable(map.labels[i], longest_label)), i, i);
+  }
+  return "rotate by 90 right (" + text + ")";
+}
+
+/// Inches that the tokens below a panel take.
+double label_room(std::span<const EffectMap> maps) {
+  constexpr double of_character = 0.055;
+  std::size_t longest = 0;
+  for (const EffectMap& map : maps) {
+    for (const std::string& label : map.labels) longest = std::max(longest, std::min(label.size(), longest_label));
+  }
+  return longest == 0 ? 0 : of_character * static_cast<double>(longest + 3);
+}
+
 void draw(PlotScript& script, const EffectMap& map, std::size_t index, double largest, const std::string& doubtful) {
   Rows cells, hatched, missing;
   for (std::size_t layer = 0; layer < map.layers.size(); ++layer) {
@@ -42,7 +65,8 @@ void draw(PlotScript& script, const EffectMap& map, std::size_t index, double la
       .line("set yrange [-0.5:{}]", static_cast<double>(map.layers.size()) - 0.5);
   std::vector<std::int64_t> columns(static_cast<std::size_t>(map.columns));
   for (std::size_t i = 0; i < columns.size(); ++i) columns[i] = static_cast<std::int64_t>(i);
-  script.line("set xtics {}", ticks(columns, 12)).line("set ytics {}", ticks(map.layers, 14));
+  script.line("set xtics {}", map.labels.empty() ? "norotate autojustify " + ticks(columns, 12) : token_ticks(map))
+      .line("set ytics {}", ticks(map.layers, 14));
   std::string plot;
   const auto add = [&](const char* name, const Rows& rows, std::string_view use) {
     if (rows.empty()) return;
@@ -91,8 +115,9 @@ Maybe<Figure> effect_map_figure(const std::string& name, std::span<const EffectM
   grid.left = 0.4;
   grid.right = 0.85;
   grid.across = 1.25;
-  grid.bottom = 0.6;
-  grid.down = 0.85;
+  const double labels = label_room(maps);
+  grid.bottom = 0.6 + labels;
+  grid.down = 0.85 + labels;
   const double panel = std::clamp(0.125 * static_cast<double>(most_layers), 1.1, 4.2);
   grid.height = grid.top + grid.bottom + panel * static_cast<double>(rows) + grid.down * static_cast<double>(rows - 1);
   PlotScript script;
@@ -105,7 +130,7 @@ Maybe<Figure> effect_map_figure(const std::string& name, std::span<const EffectM
       .line("set colorbox noborder")
       .line("set cblabel \"{}\" offset 0.8,0", plain(quantity));
   script.line("set ylabel 'layer' offset 1.4,0");
-  script.line("set key at graph 0, graph {:.5f} left center Left reverse", -0.46 / grid.panel_height());
+  script.line("set key at graph 0, graph {:.5f} left center Left reverse", -(0.46 + labels) / grid.panel_height());
   for (std::size_t i = 0; i < maps.size(); ++i)
     draw(script, maps[i], i, maps[i].heads ? by_heads : by_positions, doubtful);
   script.line("unset multiplot");

@@ -8,6 +8,8 @@
 #include "reports/terminal/interventions_terminal.h"
 #include "reports/terminal/patching_terminal.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -268,6 +270,17 @@ const Section<MeasuredPatches>& patching_section() {
   return section;
 }
 
+/// What was run, before the name of the program.
+std::string page_title(const std::string& what) {
+  return what.empty() ? "gainlens report" : what + ": gainlens report";
+}
+
+/// A prompt in quotes, or its tokens where its text is not known.
+std::string prompt_words(const std::string& text, const std::vector<std::string>& tokens) {
+  if (!text.empty()) return fmt::format("'{}'", whole_name(text));
+  return whole_name(fmt::format("{}", fmt::join(tokens, " ")));
+}
+
 std::string header_of(const std::string& question, const std::string& lead) {
   return fmt::format("<header>\n<h1>{}</h1>\n<p class=\"lead\">{}</p>\n</header>\n", question, escape_html(lead));
 }
@@ -279,10 +292,12 @@ WrittenReport write_interventions_report(const MeasuredInterventions& run, const
   const Section<MeasuredInterventions>* const sections[] = {&interventions_section(),
                                                             &interventions_explorer_section()};
   MadeReport report = make_report<MeasuredInterventions>(sections, std::span(&run, 1));
-  report.title = "gainlens report";
-  report.header = header_of(
-      "What does the model need?",
-      fmt::format("{}, each alone, on {}.", counted(run.effects->arms.size(), "intervention"), printable(run.of)));
+  const std::string model = whole_name(run.names.model), text = whole_name(run.names.text);
+  report.title = page_title(text.empty() ? model : fmt::format("{} on {}", model, text));
+  report.header =
+      header_of("What does the model need?",
+                fmt::format("{}, each alone, in {} on {}{}.", counted(run.effects->arms.size(), "intervention"),
+                            model.empty() ? "a model" : model, text.empty() ? "" : text + ": ", printable(run.of)));
   return write_files(report, out, writing);
 }
 
@@ -290,10 +305,14 @@ WrittenReport write_patching_report(const MeasuredPatches& run, const std::files
                                     const Writing& writing) {
   const Section<MeasuredPatches>* const sections[] = {&patching_section(), &patching_explorer_section()};
   MadeReport report = make_report<MeasuredPatches>(sections, std::span(&run, 1));
-  report.title = "gainlens report";
+  const std::string model = whole_name(run.names.model);
+  const std::string clean = prompt_words(run.names.clean, run.effects->clean),
+                    corrupt = prompt_words(run.names.corrupt, run.effects->corrupt);
+  report.title = page_title(fmt::format("{}: {} and {}", model.empty() ? "patching" : model, clean, corrupt));
   report.header = header_of(
       "Where does the answer come from?",
-      fmt::format("Activation patching between two prompts of {}.", counted(run.effects->clean.size(), "token")));
+      fmt::format("Activation patching{} between two prompts of {}: {} (clean) and {} (corrupt).",
+                  model.empty() ? "" : " in " + model, counted(run.effects->clean.size(), "token"), clean, corrupt));
   return write_files(report, out, writing);
 }
 

@@ -6,6 +6,7 @@
 #include "analyses/patching_effects.h"
 #include "reports/figures/figure.h"
 #include "reports/made_report.h"
+#include "runfile/intervention_names.h"
 
 #include <filesystem>
 #include <span>
@@ -19,6 +20,7 @@ namespace gainlens::reports {
 struct MeasuredInterventions {
   const analyses::InterventionEffects* effects;
   std::string of;  ///< "4 documents of 512 tokens; BOS .."
+  runfile::InterventionNames names = {};
 
   std::string label() const { return "interventions"; }
 };
@@ -26,6 +28,7 @@ struct MeasuredInterventions {
 /// What the report of a run of activation patching is about.
 struct MeasuredPatches {
   const analyses::PatchingEffects* effects;
+  runfile::InterventionNames names = {};
 
   std::string label() const { return "patching"; }
 };

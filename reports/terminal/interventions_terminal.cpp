@@ -144,7 +144,7 @@ std::string print_interventions(const InterventionEffects& effects, const std::s
   std::string text = proof(effects);
   const bool answer = effects.native_answer.has_value();
   text += fmt::format("native    {}{:.4f} nats per token; {}\n\n",
-                      answer ? fmt::format("logit difference {} less {}: {:+.4f}; ", printable(effects.answer),
+                      answer ? fmt::format("logit of {} minus logit of {}: {:+.4f}; ", printable(effects.answer),
                                            printable(effects.foil), *effects.native_answer)
                              : "",
                       effects.native_nll, of);

@@ -23,8 +23,10 @@
 #include "reports/terminal/interventions_terminal.h"
 #include "reports/terminal/patching_terminal.h"
 
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 
 namespace gainlens::cli {
@@ -38,10 +40,11 @@ struct InterveneArguments {
   std::string calibration;
   std::string lengths;
   std::optional<std::int64_t> samples;
-  std::optional<std::int64_t> targets;
+  std::string targets;
   std::string answer, foil;
   std::vector<std::string> set;
   std::string interventions;
+  std::string heads;
   bool each_head = false;
   bool each_kv_head = false;
   bool each_layer = false;
@@ -56,7 +59,9 @@ struct InterveneArguments {
 interventions::EveryUnit every_unit(const InterveneArguments& arguments) {
   interventions::EveryUnit every{
       .heads = arguments.each_head, .kv_heads = arguments.each_kv_head, .layers = arguments.each_layer};
-  CHECK(arguments.modes.empty() || every.any(), "--modes: belongs to --each-head, --each-kv-head or --each-layer");
+  if (!arguments.heads.empty()) every.some_heads = interventions::parse_heads(arguments.heads, "--heads");
+  CHECK(arguments.modes.empty() || every.any(),
+        "--modes: belongs to --heads, --each-head, --each-kv-head or --each-layer");
   if (arguments.modes.empty()) return every;
   every.modes.clear();
   for (const std::string& name : arguments.modes) every.modes.push_back(interventions::parse_mode(name, "--modes"));
@@ -71,6 +76,27 @@ std::vector<interventions::Intervention> given_ones(const InterveneArguments& ar
   return given;
 }
 
+/// --targets: the last N tokens, or those at positions START:STOP.
+void add_targets(const std::string& text, interventions::InterveneOptions& options) {
+  if (text.empty()) return;
+  if (text.find(':') == std::string::npos) {
+    options.targets = parse_count(text, "--targets");
+  } else {
+    options.target_positions = interventions::parse_index_range(text, "--targets: ");
+  }
+}
+
+/// Where --approximate writes its table; empty: nowhere. Estimates are no run that could be continued.
+std::filesystem::path table_of_estimates(const InterveneArguments& arguments) {
+  const std::filesystem::path file = arguments.out;
+  if (file.empty()) return file;
+  CHECK(file.extension() == ".csv",
+        "--out: '{}' must be a CSV file, FILE.csv: estimates of --approximate are one table, and no run folder",
+        printable(arguments.out));
+  check_is_new_file("--out", file);
+  return file;
+}
+
 interventions::InterveneOptions options_of(const InterveneArguments& arguments, const GlobalOptions& global) {
   interventions::InterveneOptions options;
   options.model = locate_language_model(arguments.model, "intervene");
@@ -83,7 +109,7 @@ interventions::InterveneOptions options_of(const InterveneArguments& arguments, 
   options.length = lengths.front();
   options.samples = arguments.samples.value_or(5);
   CHECK(options.samples >= 1, "--samples: {}; must be at least 1", options.samples);
-  options.targets = chosen_targets(arguments.targets);
+  add_targets(arguments.targets, options);
   options.answer = arguments.answer;
   options.foil = arguments.foil;
   options.given = given_ones(arguments);
@@ -93,8 +119,10 @@ interventions::InterveneOptions options_of(const InterveneArguments& arguments, 
   options.stream_weights = arguments.stream_weights;
   options.allow_extrapolation = arguments.allow_extrapolation;
   options.seed = global.seed;
-  check_lies_in_no_arm(arguments.out);
-  options.out = arguments.out;
+  if (!arguments.approximate) {
+    check_lies_in_no_arm(arguments.out);
+    options.out = arguments.out;
+  }
   options.quiet = global.quiet;
   return options;
 }
@@ -105,8 +133,8 @@ interventions::PatchingOptions patching_options(const InterveneArguments& argume
                                                    {!arguments.calibration.empty(), "--calibration"},
                                                    {!arguments.lengths.empty(), "--lengths"},
                                                    {arguments.samples.has_value(), "--samples"},
-                                                   {arguments.targets.has_value(), "--targets"},
-                                                   {every_unit(arguments).any(), "--each-head and its like"}};
+                                                   {!arguments.targets.empty(), "--targets"},
+                                                   {every_unit(arguments).any(), "--heads, --each-head and its like"}};
   for (const auto& [given, option] : of_texts)
     CHECK(!given, "{}: is for interventions on a text, and --clean and --corrupt are two prompts; leave it out",
           option);
@@ -121,8 +149,10 @@ interventions::PatchingOptions patching_options(const InterveneArguments& argume
   options.device = kernels::compute_device(global.device);
   options.stream_weights = arguments.stream_weights;
   options.allow_extrapolation = arguments.allow_extrapolation;
-  check_lies_in_no_arm(arguments.out);
-  options.out = arguments.out;
+  if (!arguments.approximate) {
+    check_lies_in_no_arm(arguments.out);
+    options.out = arguments.out;
+  }
   options.quiet = global.quiet;
   return options;
 }
@@ -130,34 +160,45 @@ interventions::PatchingOptions patching_options(const InterveneArguments& argume
 /// The number that changes, for the first lines.
 std::string compared_number(const InterveneArguments& arguments) {
   return arguments.answer.empty() ? std::string("mean loss in nats per token")
-                                  : fmt::format("logit of {} less that of {} at the last position",
+                                  : fmt::format("logit of '{}' minus logit of '{}' at the last position",
                                                 printable(arguments.answer, 60), printable(arguments.foil, 60));
 }
 
+void keep_estimates(const std::filesystem::path& file, std::span<const reports::NamedAttributions> all) {
+  if (!file.empty()) write_file_atomically(file, reports::to_csv(reports::attributions_table(all)));
+}
+
 void approximate_prompts(const InterveneArguments& arguments, const GlobalOptions& global) {
+  const std::filesystem::path file = table_of_estimates(arguments);
   const std::vector<Attribution> found =
       interventions::approximate_patching(patching_options(arguments, global), global.seed);
-  OrderedJson json = OrderedJson::object();
+  std::vector<reports::NamedAttributions> all;
   for (const runfile::PatchDirection direction : runfile::patch_directions) {
-    const analyses::Attributions made = analyses::attributions(found.at(static_cast<std::size_t>(direction)));
-    const std::string name(name_of(direction));
-    if (global.json) {
-      json[name] = to_json(made);
-    } else {
-      print_result("{}\n{}{}", name, reports::print_attributions(made, compared_number(arguments)),
-                   direction == runfile::PatchDirection::denoising ? "\n" : "");
-    }
+    all.push_back(
+        {std::string(name_of(direction)), analyses::attributions(found.at(static_cast<std::size_t>(direction)))});
   }
-  if (global.json) print_result("{}\n", json_text(json));
+  keep_estimates(file, all);
+  if (global.json) {
+    OrderedJson json = OrderedJson::object();
+    for (const auto& [name, made] : all) json[name] = to_json(made);
+    print_result("{}\n", json_text(json));
+    return;
+  }
+  for (const auto& [name, made] : all) {
+    print_result("{}{}\n{}", &made == &all.front().estimates ? "" : "\n", name,
+                 reports::print_attributions(made, compared_number(arguments)));
+  }
 }
 
 void approximate(const InterveneArguments& arguments, const GlobalOptions& global) {
-  const analyses::Attributions made =
-      analyses::attributions(interventions::approximate_interventions(options_of(arguments, global)));
+  const std::filesystem::path file = table_of_estimates(arguments);
+  const reports::NamedAttributions made{
+      "", analyses::attributions(interventions::approximate_interventions(options_of(arguments, global)))};
+  keep_estimates(file, {&made, 1});
   if (global.json) {
-    print_result("{}\n", json_text(to_json(made)));
+    print_result("{}\n", json_text(to_json(made.estimates)));
   } else {
-    print_result("{}", reports::print_attributions(made, compared_number(arguments)));
+    print_result("{}", reports::print_attributions(made.estimates, compared_number(arguments)));
   }
 }
 
@@ -188,7 +229,7 @@ void intervene(const InterveneArguments& arguments, const GlobalOptions& global)
   if (global.json) {
     OrderedJson json = to_json(effects);
     json["length"] = length;
-    if (arguments.targets) json["targets"] = *arguments.targets;
+    if (run.request.contains("targets")) json["targets"] = run.request["targets"];
     json["bos_policy"] = bos;
     print_result("{}\n", json_text(json));
     return;
@@ -214,6 +255,7 @@ void add_intervene(CLI::App& app, const GlobalOptions& global, Action& action) {
       "  NUMBER     the native values times this factor: 0.3 scales a gate or a head\n"
       "  FILE       the tensor of this name in a safetensors file of `gainlens capture`, for the whole document\n"
       "  patch      what the other prompt of --clean and --corrupt has at the same place\n"
+      "  knockout   at attn.hook_pattern[key=K]: queries no longer see key K (attention knockout)\n"
       "'A + B' makes both writes in one pass. A write that changes nothing, or no logit, is an error.\n"
       "Beside an intervention on heads stands its control: as many other heads of the layer, drawn with --seed.\n"
       "A text is cut into documents as in sweep. docs/analyses/intervention.md tells how to read the table.");
@@ -229,28 +271,33 @@ void add_intervene(CLI::App& app, const GlobalOptions& global, Action& action) {
                       "as the test has. It may share no text with them");
   command->add_option("--lengths", arguments->lengths, "Tokens of a document, BOS included: one number; 1k is 1024");
   command->add_option("--samples", arguments->samples, "Number of documents (default: 5)");
-  add_targets_option(*command, arguments->targets);
-  command->add_option("--answer", arguments->answer,
-                      "A token, as a text that is one token (' Paris') or as an id: the table shows how its logit less "
-                      "that of --foil changes at the last position of each document");
+  command->add_option("--targets", arguments->targets,
+                      "Losses of these tokens alone: N, the last N of each document, or START:STOP, those at positions "
+                      "START to STOP - 1 (default: all but the first)");
+  command->add_option(
+      "--answer", arguments->answer,
+      "A token, as a text that is one token (' Paris') or as an id: the table shows how its logit minus "
+      "that of --foil changes at the last position of each document");
   command->add_option("--foil", arguments->foil, "The token that --answer is compared with (' Rome')");
   command
       ->add_option("--set", arguments->set,
-                   "An intervention, 'SITE[head=H][position=P]=VALUE'; may be given several times")
+                   "An intervention, 'SITE[head=H][position=P]=VALUE'; may be given several times. 'head=1,2', "
+                   "'position=41:81' (81 not included) and 'blocks.{5,11}.' write to several places in one pass")
       ->allow_extra_args(false);
   command->add_option("--interventions", arguments->interventions,
                       "JSON file with interventions, {\"interventions\": [\"..\", ..]}, as --out writes it");
+  command->add_option("--heads", arguments->heads, "Query heads, LAYER.HEAD, each alone, at attn.hook_z: 5.1,11.2");
   command->add_flag("--each-head", arguments->each_head,
                     "Every query head of every layer, at attn.hook_z: the result of attention, before a gate");
   command->add_flag("--each-kv-head", arguments->each_kv_head,
                     "Every KV head of every layer, at attn.hook_v: the values that its group of query heads shares");
   command->add_flag("--each-layer", arguments->each_layer, "The attention and the MLP of every layer, whole");
   add_name_list(*command, "--modes", arguments->modes,
-                "Modes of the --each options, separated by commas: zero, mean, resample (default: zero)");
+                "Modes of --heads and the --each options, separated by commas: zero, mean, resample (default: zero)");
   add_dtype_option(*command, arguments->dtype);
   command->add_flag("--approximate", arguments->approximate,
                     "Estimate all interventions at once by one backward pass of each document (attribution patching), "
-                    "and measure 20 of them exactly: their rank correlation says how far to trust the others");
+                    "and measure 20 of each kind exactly: their rank correlation says how far to trust the others");
   command->add_flag("--stream-weights", arguments->stream_weights,
                     "For models larger than memory: read each layer from the files when it runs. The numbers are the "
                     "same");
@@ -258,7 +305,7 @@ void add_intervene(CLI::App& app, const GlobalOptions& global, Action& action) {
                     "Allow a length above the model's number of positions");
   command->add_option("--out", arguments->out,
                       "Run folder that keeps the results and interventions.json. The same command called again "
-                      "continues it, or prints it");
+                      "continues it, or prints it. With --approximate: a table, FILE.csv");
   add_ignored_keys(*command, arguments->ignored_config_keys);
   command->callback(
       [arguments, &global, &action] { action = [arguments, &global] { intervene(*arguments, global); }; });

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,12 @@ struct Attribution {
   };
 
   std::vector<std::string> interventions;
-  std::vector<double> native;                  ///< [document] the number that changes, of the model as it is
+  std::vector<std::string> kinds;  ///< [intervention] what is written where, in whichever layer: "attn.hook_z=zero"
+  std::vector<bool> acts;          ///< [intervention] whether its estimate is more than rounding in some document
+  std::vector<double> native;      ///< [document] the number that changes, of the model as it is
   std::vector<std::vector<double>> estimates;  ///< [intervention][document]
   std::vector<Exact> exact;                    ///< those that were drawn
+  std::optional<double> other = {};            ///< of two prompts: the number of the run that values come from
 };
 
 }  // namespace gainlens

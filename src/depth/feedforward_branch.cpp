@@ -17,6 +17,14 @@ namespace {
 /// A norm at each row: z, what it gives before its weight, and s, by which it divides. Its Jacobian is
 /// (I - z z^T / d) / s for the norm without a mean, and (I - 1 1^T / d - z z^T / d) / s for the one with a mean.
 struct NormAt {
+  /// The same at one of its rows, which then stands for any number of them.
+  NormAt of_row(std::int64_t row) const {
+    NormAt one = *this;
+    one.normalised = normalised.narrow(0, row, 1);
+    one.deviation = deviation.narrow(0, row, 1);
+    return one;
+  }
+
   NormAt(const at::Tensor& rows, models::Norm kind, double epsilon)
       : normalised(models::normalised(rows, kind, epsilon)), centred(kind == models::Norm::layer) {
     const at::Tensor square =
@@ -105,6 +113,33 @@ at::Tensor FeedForwardBranch::jacobian_diagonal(const at::Tensor& stream) const 
     found = found / after.deviation * (weights_.mlp_post_norm + config_.norm_offset);
   }
   return found * config_.residual_scale;
+}
+
+at::Tensor FeedForwardBranch::carried(const at::Tensor& stream, const at::Tensor& variance) const {
+  const at::Tensor experts = expert_weights(stream), read = input(stream);
+  const LinearisedLayer layer(config_, projections_, read, experts);
+  std::optional<NormAt> before, after;
+  if (config_.pre_norm) before.emplace(stream, config_.norm, config_.norm_epsilon);
+  if (config_.post_norm) after.emplace(before_post_norm(read, experts), config_.norm, config_.norm_epsilon);
+  at::Tensor found = at::empty_like(variance);
+  for (std::int64_t row = 0; row < stream.size(0); ++row) {
+    at::Tensor jacobian = layer.matrix(row);
+    if (before) jacobian = before->of_row(row).behind(jacobian * (weights_.mlp_norm + config_.norm_offset));
+    if (after) {
+      // The Jacobian of a norm before its weight is symmetric.
+      jacobian =
+          after->of_row(row).behind(jacobian.t()).t() * (weights_.mlp_post_norm + config_.norm_offset).unsqueeze(1);
+    }
+    jacobian = jacobian * config_.residual_scale;
+    jacobian.diagonal().add_(1);
+    found[row].copy_(at::mv(jacobian.square_(), variance[row]));
+  }
+  return found;
+}
+
+std::int64_t FeedForwardBranch::neurons() const {
+  if (!config_.has_experts(layer_)) return config_.mlp_width;
+  return config_.experts.per_token * config_.experts.width + config_.experts.shared_width;
 }
 
 }  // namespace gainlens::depth

@@ -37,6 +37,16 @@ class FeedForwardBranch {
   /// Source: docs/analyses/depth.md, "The Jacobian".
   at::Tensor jacobian_diagonal(const at::Tensor& stream) const;
 
+  /// What the whole Jacobian J does to independent errors of the stream: ((I + J) .* (I + J)) variance. Multiplies out
+  /// J of one row at a time, which takes width^2 times neurons() products.
+  /// @param stream    [row, width]
+  /// @param variance  [row, width]
+  /// @returns [row, width]
+  at::Tensor carried(const at::Tensor& stream, const at::Tensor& variance) const;
+
+  /// Neurons that a row goes through.
+  std::int64_t neurons() const;
+
  private:
   at::Tensor input(const at::Tensor& stream) const;
   at::Tensor before_post_norm(const at::Tensor& input, const at::Tensor& experts) const;

@@ -90,6 +90,26 @@ at::Tensor LinearisedLayer::diagonal() const {
   return total;
 }
 
+at::Tensor LinearisedLayer::matrix(std::int64_t row) const {
+  const std::int64_t width = zeros_.size(1);
+  at::Tensor total = at::zeros({width, width}, zeros_.options());
+  for (const Part& part : parts_) {
+    std::int64_t own = row;
+    if (part.rows.defined()) {
+      const at::Tensor place = part.rows.eq(row).nonzero();
+      if (place.numel() == 0) continue;  // the row has not chosen this expert
+      own = place.item<std::int64_t>();
+    }
+    at::Tensor neurons = part.up_slopes[own].unsqueeze(1) * part.up;  // [neuron, width]
+    if (part.gate.defined()) neurons = neurons + part.gate_slopes[own].unsqueeze(1) * part.gate;
+    const at::Tensor found = at::matmul(part.down, neurons);
+    total += part.share.defined() ? found * part.share[own] : found;
+  }
+  for (const Score& score : scores_)
+    total += (score.output[row] * score.slope[row]).unsqueeze(1) * score.weight.unsqueeze(0);
+  return total;
+}
+
 at::Tensor LinearisedLayer::times(const at::Tensor& x) const {
   at::Tensor total = sum([&](const Part& part) {
     const at::Tensor own = taken(x, part.rows);

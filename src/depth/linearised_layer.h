@@ -23,6 +23,8 @@ class LinearisedLayer {
 
   /// M_ii of each row, [row, width].
   at::Tensor diagonal() const;
+  /// M of one row, [width, width].
+  at::Tensor matrix(std::int64_t row) const;
   /// M x of each row. @param x  [row, width]
   at::Tensor times(const at::Tensor& x) const;
   /// y^T M of each row. @param y  [row, width]

@@ -73,9 +73,8 @@ runfile::DepthQuantiles quantiles_of_ratio(const at::Tensor& found, const at::Te
 /// One layer after the other.
 class DepthWalk {
  public:
-  DepthWalk(const models::DecoderConfig& config, const DepthOptions& options, const DepthReadings& readings,
-            at::Generator& generator)
-      : config_(config), options_(options), readings_(readings), generator_(generator) {
+  DepthWalk(const models::DecoderConfig& config, const DepthOptions& options, const DepthReadings& readings)
+      : config_(config), options_(options), readings_(readings) {
     const std::int64_t queries = readings.layers.front().middle.size(0);
     for (auto& by_start : carried_) {
       for (std::size_t start = 0; start < by_start.size(); ++start)
@@ -122,17 +121,21 @@ class DepthWalk {
  private:
   runfile::DepthQuantiles rule_error(const FeedForwardBranch& branch, const at::Tensor& stream,
                                      const at::Tensor& stretched) {
-    const std::int64_t queries = stream.size(0), step = std::max<std::int64_t>(queries / options_.truth_queries, 1);
+    const std::int64_t queries = stream.size(0);
+    const auto width = static_cast<double>(stream.size(1));
+    const double products = width * width * static_cast<double>(branch.neurons());
+    const auto most = static_cast<std::int64_t>(
+        std::clamp(options_.truth_products / products, 1.0, static_cast<double>(options_.truth_queries)));
+    const std::int64_t step = std::max<std::int64_t>((queries + most - 1) / most, 1);
     const auto some = [&](const at::Tensor& rows) { return rows.slice(0, 0, queries, step); };
     const at::Tensor variance = some(compared(carried_));
-    const at::Tensor truth = carried_by_branch(branch, some(stream), variance, options_.draws, generator_).mean(0);
+    const at::Tensor truth = branch.carried(some(stream), variance).mean(0);
     return quantiles_of_ratio((some(stretched) * variance).mean(0) - truth, truth);
   }
 
   const models::DecoderConfig& config_;
   const DepthOptions& options_;
   const DepthReadings& readings_;
-  at::Generator& generator_;
   Carried carried_;
   at::Tensor alone_;
   std::vector<at::Tensor> sums_, alone_means_;
@@ -180,7 +183,7 @@ runfile::DepthChunk measure_depth(hooks::HookedModel& model, const models::Decod
   at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(draws_seed);
   const DepthReadings readings = read_layers(model, tokens, queries, options);
   runfile::DepthChunk found{.length = chunk.length, .sample = chunk.sample, .queries = queries.size(0)};
-  DepthWalk walk(config, options, readings, generator);
+  DepthWalk walk(config, options, readings);
   for (std::int64_t layer = 0; layer < options.layers; ++layer)
     found.layers.push_back(walk.pass(layer, weights(layer)));
   found.last = quantiles_by(walk.carried(), [](const at::Tensor& variance) { return variance; });

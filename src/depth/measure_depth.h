@@ -15,10 +15,11 @@ namespace gainlens::depth {
 struct DepthOptions {
   std::int64_t layers = 0;           ///< the first ones; all of them run
   std::int64_t queries = 256;        ///< at most so many of the last quarter, evenly spaced
-  std::int64_t truth_queries = 64;   ///< of these, for the Monte Carlo of the diagonal rule
-  std::int64_t draws = 16;           ///< of every Monte Carlo
+  std::int64_t truth_queries = 64;   ///< of these, at most so many beside the diagonal rule: see truth_products
+  double truth_products = 1e12;      ///< a layer for which so many queries need more products has fewer, at least 1
+  std::int64_t draws = 16;           ///< of the errors of tokens
   double perturbation = 0.01;        ///< share of the embedding's deviation by which tokens are perturbed
-  bool truth = true;                 ///< whether the Monte Carlo runs
+  bool truth = true;                 ///< whether the truth beside the rules is measured
   bool allow_extrapolation = false;  ///< as hooks::ForwardOptions
 };
 

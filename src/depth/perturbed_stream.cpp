@@ -7,11 +7,6 @@
 namespace gainlens::depth {
 namespace {
 
-/// Root mean square of each row, [row, 1].
-at::Tensor size_of_rows(const at::Tensor& rows) {
-  return rows.square().mean(1, /*keepdim=*/true).sqrt();
-}
-
 /// The stream after each layer at the queries, [layer][query, width] in float64.
 std::vector<at::Tensor> streams_of(hooks::HookedModel& model, const hooks::Tokens& tokens, const at::Tensor& queries,
                                    const Perturbation& perturbation, hooks::Hooks hooks) {
@@ -29,22 +24,6 @@ std::vector<at::Tensor> streams_of(hooks::HookedModel& model, const hooks::Token
 }
 
 }  // namespace
-
-at::Tensor carried_by_branch(const FeedForwardBranch& branch, const at::Tensor& stream, const at::Tensor& variance,
-                             std::int64_t draws, at::Generator& generator) {
-  // In float64 a step of this share of the stream leaves errors of about 1e-8 of the derivative.
-  constexpr double share = 1e-4;
-  const at::Tensor experts = branch.expert_weights(stream), deviation = variance.sqrt();
-  at::Tensor sum = at::zeros_like(stream);
-  for (std::int64_t draw = 0; draw < draws; ++draw) {
-    const at::Tensor error = deviation * at::randn(stream.sizes(), generator, stream.options());
-    const at::Tensor step = share * size_of_rows(stream) / size_of_rows(error).clamp_min(1e-300);
-    const at::Tensor difference =
-        branch.output(stream + step * error, experts) - branch.output(stream - step * error, experts);
-    sum += (error + difference / (2 * step)).square();
-  }
-  return sum / draws;
-}
 
 std::vector<at::Tensor> carried_by_model(hooks::HookedModel& model, const hooks::Tokens& tokens,
                                          const at::Tensor& queries, const Perturbation& perturbation,

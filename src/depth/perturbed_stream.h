@@ -1,6 +1,5 @@
 #pragma once
 
-#include "depth/feedforward_branch.h"
 #include "hooks/hooked_model.h"
 
 #include <ATen/core/Generator.h>
@@ -13,14 +12,6 @@
 // The truth beside the rules: errors that are drawn and carried by the model itself.
 
 namespace gainlens::depth {
-
-/// Mean of ((I + J) z)^2 over draws of z ~ N(0, diag variance), J being the whole Jacobian of the branch, by central
-/// differences. The weights of experts are held fixed, as in the diagonal rule.
-/// @param stream    [row, width] float64, what the branch reads
-/// @param variance  [row, width]
-/// @returns [row, width]
-at::Tensor carried_by_branch(const FeedForwardBranch& branch, const at::Tensor& stream, const at::Tensor& variance,
-                             std::int64_t draws, at::Generator& generator);
 
 /// How errors of the embedded tokens arrive in each layer.
 struct Perturbation {

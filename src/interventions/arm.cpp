@@ -28,6 +28,28 @@ at::Tensor values_in_file(const Write& write, const hooks::SiteShape& site, std:
   return models::read_values(entry, dtype, where);
 }
 
+/// Weights of queries that no longer see some keys: what a score of -infinity there would give.
+/// @param weights  [batch, head, query, key]
+at::Tensor without_keys(const PlacedWrite& placed, const at::Tensor& weights) {
+  const IndexRange& keys = *placed.write.key;
+  const auto sum = [](const at::Tensor& of) { return of.sum(-1, /*keepdim=*/true, at::kDouble); };
+  at::Tensor rest = weights.clone();
+  const at::Tensor removed = sum(weights.narrow(-1, keys.first, keys.size()));
+  rest.narrow(-1, keys.first, keys.size()).zero_();
+  const at::Tensor sum_of_rest = sum(rest);
+  const at::Tensor left = placed.place.sink_logits ? 1 - removed : sum_of_rest;
+  const at::Tensor blind = removed.gt(0).logical_and(sum_of_rest.eq(0));
+  if (blind.any().item<bool>()) {
+    const std::int64_t first = placed.write.position ? placed.write.position->first : 0;
+    const auto query = blind.any(1).flatten().nonzero()[0].item<std::int64_t>() + first;
+    throw_invalid("intervention '{}': query {} sees no other key; leave it out with [position=START:STOP]",
+                  printable(placed.write.text()), query);
+  }
+  const at::Tensor total = placed.place.sink_logits ? at::ones_like(left) : removed + sum_of_rest;
+  return at::where(removed.gt(0), rest.to(at::kDouble) * (total / left), weights.to(at::kDouble))
+      .to(weights.scalar_type());
+}
+
 }  // namespace
 
 std::string Arm::named() const {
@@ -41,8 +63,14 @@ std::int64_t Arm::start() const {
 }
 
 std::int64_t Arm::first_position() const {
-  const auto position = [](const PlacedWrite& one) { return one.write.position.value_or(0); };
+  const auto position = [](const PlacedWrite& one) { return one.write.position ? one.write.position->first : 0; };
   return position(*std::ranges::min_element(writes, {}, position));
+}
+
+std::string Arm::kind() const {
+  std::set<std::string> kinds;
+  for (const PlacedWrite& one : writes) kinds.insert(one.write.kind());
+  return fmt::format("{}", fmt::join(kinds, " + "));
 }
 
 std::set<std::string> Arm::sites(Mode mode) const {
@@ -85,6 +113,8 @@ at::Tensor new_values(const PlacedWrite& placed, const at::Tensor& part, const S
       return placed.place.part(donor.at(write.site), write);
     case Mode::file:
       return placed.place.part(placed.values, write);
+    case Mode::knockout:
+      return without_keys(placed, part);
   }
   throw_internal_error(__FILE__, __LINE__, "unknown mode");
 }

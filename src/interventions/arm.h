@@ -37,6 +37,8 @@ struct Arm {
   std::int64_t start() const;
   /// The first position whose stream may change.
   std::int64_t first_position() const;
+  /// What the writes put where, in whichever layer: arms of one kind are compared with each other.
+  std::string kind() const;
   /// The sites of writes with this mode.
   std::set<std::string> sites(Mode mode) const;
 };
@@ -51,6 +53,7 @@ Arm place_arm(const Intervention& intervention, const models::DecoderConfig& con
 /// @param part   of the site, as Place::part() gives it
 /// @param means  of sites, [1, 1, ..]
 /// @param donor  sites of another document, or of the other prompt, whole
+/// @throws InvalidArgument  a knockout leaves a query no key (names it)
 at::Tensor new_values(const PlacedWrite& placed, const at::Tensor& part, const SiteValues& means,
                       const SiteValues& donor);
 

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <numeric>
 #include <string>
@@ -33,10 +34,34 @@ Random random_of(std::uint64_t seed, const std::string& site, const std::vector<
 
 }  // namespace
 
+std::vector<HeadOfLayer> parse_heads(const std::string& text, std::string_view what) {
+  std::vector<HeadOfLayer> heads;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const char *const first = text.data() + begin, *const last = text.data() + end;
+    HeadOfLayer one;
+    const auto layer = std::from_chars(first, last, one.layer);
+    const bool dot = layer.ec == std::errc() && layer.ptr != last && *layer.ptr == '.';
+    const auto head = dot ? std::from_chars(layer.ptr + 1, last, one.head) : layer;
+    CHECK(dot && head.ec == std::errc() && head.ptr == last && one.layer >= 0 && one.head >= 0,
+          "{}: '{}' is no head; give LAYER.HEAD, several joined by commas: 5.1,11.2", what,
+          printable(text.substr(begin, end - begin), 40));
+    heads.push_back(one);
+    begin = end + 1;
+  }
+  return heads;
+}
+
 std::vector<Intervention> interventions_on(const EveryUnit& every, const models::DecoderConfig& config) {
   CHECK((!every.heads && !every.kv_heads) || config.attention_layers(config.layers) > 0,
         "--each-head: every layer has {} and no heads to write to; use --each-layer", config.without_attention());
+  CHECK(!every.heads || every.some_heads.empty(), "--heads: --each-head has these too; leave one of them out");
   std::vector<Intervention> all;
+  for (const HeadOfLayer& one : every.some_heads) {
+    for (const Mode mode : every.modes)
+      all.push_back(
+          {{Write{.site = hooks::block_site(one.layer, "attn.hook_z").name, .head = one.head, .mode = mode}}});
+  }
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     if (config.attends(layer)) {
       if (every.heads) add_each(layer, "attn.hook_z", config.heads, every.modes, all);

@@ -1,6 +1,7 @@
 #include "interventions/document_passes.h"
 
 #include "core/check.h"
+#include "interventions/rounding.h"
 #include "interventions/stream_reading.h"
 #include "sweep/one_sequence.h"
 
@@ -8,7 +9,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -68,19 +68,37 @@ void check_acted(const Arm& arm, const Seen& seen, double change, double roundin
         "{}: its writes cancel each other: no logit changed by more than rounding ({:.3g})", arm.named(), change);
 }
 
-/// The largest change of a logit that may be rounding alone: of a whole pass, as share of the largest logit. Half
-/// precision rounds so much that it says nothing.
-double rounding_of(at::ScalarType dtype, double largest_logit) {
+/// What rounding may do in a whole pass to numbers of which the largest is `largest`.
+double rounding_by(at::ScalarType dtype, double largest) {
   constexpr double steps = 64;
-  if (dtype == at::kDouble) return steps * std::numeric_limits<double>::epsilon() * largest_logit;
-  return dtype == at::kFloat ? steps * std::numeric_limits<float>::epsilon() * largest_logit : 0;
+  return steps * unit_of(dtype) * largest;
 }
 
-void check_causal(const Arm& arm, const at::Tensor& stream, const at::Tensor& base) {
+/// The largest change of a logit that may be rounding alone. Half precision rounds so much that it says nothing.
+double rounding_of(at::ScalarType dtype, double largest_logit) {
+  return dtype == at::kDouble || dtype == at::kFloat ? rounding_by(dtype, largest_logit) : 0;
+}
+
+/// Whether a position may be rounded otherwise because another one changed. An expert then gets another number of rows,
+/// and only our own products promise that a row has the same bits (kernels/linear/linear.h).
+bool rows_depend_on_others(const models::DecoderConfig& config, const at::Tensor& stream) {
+  return config.experts.count > 0 && (stream.scalar_type() == at::kDouble || !stream.is_cpu());
+}
+
+/// @param rounds  as rows_depend_on_others() says
+void check_causal(const Arm& arm, const at::Tensor& stream, const at::Tensor& base, bool rounds) {
   const std::int64_t first = arm.first_position();
-  if (first > 0 && !at::equal(stream.slice(1, 0, first), base.slice(1, 0, first))) {
-    throw_run_failed("{}: the stream changed before position {}, where it writes first", arm.named(), first);
-  }
+  if (first == 0) return;
+  const at::Tensor before = base.slice(1, 0, first), found = stream.slice(1, 0, first);
+  if (at::equal(found, before)) return;
+  if (!rounds) throw_run_failed("{}: the stream changed before position {}, where it writes first", arm.named(), first);
+  const double change = (found - before).abs().max().item<double>();
+  const double allowed = rounding_by(base.scalar_type(), base.abs().max().item<double>());
+  if (change <= allowed) return;
+  throw_run_failed(
+      "{}: the stream changed by {:.3g} before position {}, where it writes first, and rounding explains {:.3g}; if "
+      "rounding made a token choose another expert, take --dtype float32 on the CPU, which rounds each position alone",
+      arm.named(), change, first, allowed);
 }
 
 }  // namespace
@@ -145,6 +163,7 @@ std::vector<InterventionEffect> DocumentPasses::run_batch(std::span<const Arm* c
   }
   const std::vector<hooks::Stream> streams = continued(arms.front()->start(), all);
 
+  const bool rounds = rows_depend_on_others(model_.config(), native_);
   std::vector<InterventionEffect> effects(arms.size());
   std::map<const void*, std::vector<std::size_t>> by_base;  // arms that are compared with the same pass
   for (std::size_t i = 0; i < arms.size(); ++i) {
@@ -152,7 +171,7 @@ std::vector<InterventionEffect> DocumentPasses::run_batch(std::span<const Arm* c
     if (seen[i].writes != arm.writes.size())
       throw_run_failed("{}: {} of {} writes were made", arm.named(), seen[i].writes, arm.writes.size());
     const at::Tensor& base = base_of(arm);
-    check_causal(arm, streams[i].hidden, base);
+    check_causal(arm, streams[i].hidden, base, rounds);
     by_base[base.const_data_ptr()].push_back(i);
   }
   for (const auto& [address, places] : by_base) {
@@ -164,11 +183,12 @@ std::vector<InterventionEffect> DocumentPasses::run_batch(std::span<const Arm* c
     for (std::size_t k = 0; k < places.size(); ++k) {
       const std::size_t i = places[k];
       const StreamReading& reading = readings[k + 1];
-      check_acted(*arms[i], seen[i], reading.largest_change, rounding);
+      const bool acted = reading.largest_change > (rounds ? rounding : 0);
+      const double change = acted ? reading.largest_change : 0;
+      check_acted(*arms[i], seen[i], change, rounding);
       // A watched pass that changes nothing may still round otherwise than the native one.
-      const bool acted = reading.largest_change > 0;
       effects[i] = {acted ? mean(reading.losses) : native_nll_, std::sqrt(seen[i].squares_before),
-                    std::sqrt(seen[i].squares_after), reading.largest_change, acted ? reading.answer : native_answer_};
+                    std::sqrt(seen[i].squares_after), change, acted ? reading.answer : native_answer_};
     }
   }
   return effects;

@@ -40,13 +40,9 @@ at::Tensor native_where_unsolved(at::Tensor made, const at::Tensor& gate, const 
 /// The queries of each head in another order.
 at::Tensor permuted(const at::Tensor& values, std::uint64_t seed, std::uint64_t draw) {
   at::Tensor result = at::empty_like(values);
-  Random random(seed, draw);
-  for (std::int64_t head = 0; head < values.size(0); ++head) {
-    std::vector<std::int64_t> order(static_cast<std::size_t>(values.size(1)));
-    std::iota(order.begin(), order.end(), 0);
-    random.shuffle(order);
-    result[head].copy_(values[head].index_select(0, at::tensor(order)));
-  }
+  const auto orders = query_orders(values.size(0), values.size(1), seed, draw);
+  for (std::int64_t head = 0; head < values.size(0); ++head)
+    result[head].copy_(values[head].index_select(0, at::tensor(orders[static_cast<std::size_t>(head)])));
   return result;
 }
 
@@ -54,6 +50,23 @@ at::Tensor permuted(const at::Tensor& values, std::uint64_t seed, std::uint64_t 
 
 std::string_view name_of(GateArm arm) {
   return arm_names[static_cast<std::size_t>(arm)];
+}
+
+std::uint64_t permutation_draw(std::size_t document, std::int64_t tokens, std::int64_t layer) {
+  return (static_cast<std::uint64_t>(document) << 40) ^ (static_cast<std::uint64_t>(tokens) << 14) ^
+         static_cast<std::uint64_t>(layer);
+}
+
+std::vector<std::vector<std::int64_t>> query_orders(std::int64_t heads, std::int64_t queries, std::uint64_t seed,
+                                                    std::uint64_t draw) {
+  std::vector<std::vector<std::int64_t>> orders(static_cast<std::size_t>(heads));
+  Random random(seed, draw);
+  for (std::vector<std::int64_t>& order : orders) {
+    order.resize(static_cast<std::size_t>(queries));
+    std::iota(order.begin(), order.end(), 0);
+    random.shuffle(order);
+  }
+  return orders;
 }
 
 std::vector<GateArm> possible_arms(models::Gate gate) {

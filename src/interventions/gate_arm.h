@@ -41,6 +41,15 @@ std::vector<GateArm> gate_arms(const std::vector<std::string>& names, models::Ga
 /// Whether each dimension of a head has a gate of its own. A model without gates is changed by dimension.
 bool by_dimension(models::Gate gate);
 
+/// The stream of the seed by which GateArm::permuted orders the queries of a layer: one for each document, number of
+/// tokens of the context, and layer. Source of this and of query_orders(): docs/analyses/prediction-3.md.
+std::uint64_t permutation_draw(std::size_t document, std::int64_t tokens, std::int64_t layer);
+
+/// The orders of GateArm::permuted, [head][query]: a query gets what stood at the query that it names. The same on
+/// every machine.
+std::vector<std::vector<std::int64_t>> query_orders(std::int64_t heads, std::int64_t queries, std::uint64_t seed,
+                                                    std::uint64_t draw);
+
 /// What calibration text says of one layer. G is 1, or the dimensions of a head where each has its own gate.
 struct LayerCalibration {
   at::Tensor gate_mean;       ///< [head, G] float64; undefined without gates

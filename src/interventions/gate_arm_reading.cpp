@@ -10,12 +10,6 @@
 namespace gainlens::interventions {
 namespace {
 
-/// A stream of the seed that no other layer, context or document has.
-std::uint64_t draw_of(const GateContext& context, std::int64_t layer) {
-  return (static_cast<std::uint64_t>(context.document) << 40) ^
-         (static_cast<std::uint64_t>(context.tokens.size()) << 14) ^ static_cast<std::uint64_t>(layer);
-}
-
 double target_loss(models::Decoder& model, const at::Tensor& stream, const GateContext& context) {
   const std::int64_t length = std::ssize(context.tokens);
   const at::Tensor targets =
@@ -56,8 +50,9 @@ runfile::GateArmReading read_gate_arm(models::Decoder& model, GateArm arm, const
       reading.gate_mean += gated ? site.gate.mean().item<double>() : 1;
       return at::Tensor();
     }
-    const at::Tensor made = gate_of_arm(arm, site.statistics.observation_precision_by_dimension, site.gate,
-                                        calibration.layers.at(site.layer), seed, draw_of(context, site.layer));
+    const at::Tensor made =
+        gate_of_arm(arm, site.statistics.observation_precision_by_dimension, site.gate,
+                    calibration.layers.at(site.layer), seed, permutation_draw(context.document, length, site.layer));
     reading.gate_mean += made.mean().item<double>();
     changed = changed || !(gated ? at::equal(made, site.gate) : made.eq(1).all().item<bool>());
     return made;

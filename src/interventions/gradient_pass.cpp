@@ -3,6 +3,7 @@
 #include "core/check.h"
 #include "core/random.h"
 #include "interventions/document_passes.h"
+#include "interventions/rounding.h"
 #include "sweep/one_sequence.h"
 
 #include <ATen/ATen.h>
@@ -11,18 +12,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <map>
 #include <optional>
 
 namespace gainlens::interventions {
 namespace {
 
-/// Mean negative log likelihood of the last tokens of a document, with a gradient.
+/// Mean negative log likelihood of the targets of a document, with a gradient.
 at::Tensor mean_loss_of(models::Decoder& model, const at::Tensor& stream, const at::Tensor& ids,
-                        std::optional<std::int64_t> asked) {
-  const std::int64_t scored = ids.size(1) - 1, first = scored - asked.value_or(scored);
-  const at::Tensor rows = stream[0].slice(0, first, scored);
-  const at::Tensor targets = ids[0].slice(0, first + 1).to(stream.device());
+                        const Question& question) {
+  const std::int64_t scored = ids.size(1) - 1, end = scored - question.after;
+  const std::int64_t first = question.targets ? end - *question.targets : 0;
+  const at::Tensor rows = stream[0].slice(0, first, end);
+  const at::Tensor targets = ids[0].slice(0, first + 1, end + 1).to(stream.device());
   if (!model.config().head_bias) return model.mean_loss(rows, targets);
   const at::Tensor log_p = model.unembed(rows).log_softmax(-1);
   return -log_p.gather(-1, targets.unsqueeze(1)).mean();
@@ -59,7 +61,7 @@ GradientPass::GradientPass(models::Decoder& model, const std::vector<std::int32_
     const at::Tensor logits = model.unembed(stream[0].slice(0, input.ids.size(1) - 1))[0];
     value = logits[question.pair->answer] - logits[question.pair->foil];
   } else {
-    value = mean_loss_of(model, stream, input.ids, question.targets);
+    value = mean_loss_of(model, stream, input.ids, question);
   }
   value_ = value.item<double>();
   if (!std::isfinite(value_)) throw_run_failed("output head: the logits are NaN or infinite");
@@ -74,18 +76,22 @@ GradientPass::GradientPass(models::Decoder& model, const std::vector<std::int32_
   }
 }
 
-double GradientPass::estimate(const Arm& arm, const SiteValues& means, const SiteValues& donor) const {
-  double total = 0;
+Estimate GradientPass::estimate(const Arm& arm, const SiteValues& means, const SiteValues& donor) const {
+  constexpr double steps = 8;  // of rounding, in each number of a site
+  double change = 0, squares = 0;
   for (const PlacedWrite& placed : arm.writes) {
     const at::Tensor old = placed.place.part(values_.at(placed.write.site), placed.write);
-    const at::Tensor step = new_values(placed, old, means, donor).to(at::kDouble) - old.to(at::kDouble);
-    total += (placed.place.part(slopes_.at(placed.write.site), placed.write) * step).sum().item<double>();
+    const at::Tensor made = new_values(placed, old, means, donor).to(at::kDouble), before = old.to(at::kDouble);
+    const at::Tensor slope = placed.place.part(slopes_.at(placed.write.site), placed.write);
+    change += (slope * (made - before)).sum().item<double>();
+    // The numbers of a site are rounded independently.
+    squares +=
+        (slope * (made.abs() + before.abs())).square().sum().item<double>() * std::pow(unit_of(old.scalar_type()), 2);
   }
-  return total;
+  return {change, steps * std::sqrt(squares)};
 }
 
-void check_can_approximate(const std::filesystem::path& out, bool stream_weights) {
-  CHECK(out.empty(), "--approximate: estimates are not kept in a run; leave --out out, and store what --json prints");
+void check_can_approximate(bool stream_weights) {
   CHECK(!stream_weights, "--approximate: a backward pass needs all weights at once; leave --stream-weights out");
 }
 
@@ -106,14 +112,21 @@ std::vector<double> exact_changes(models::Decoder& model, const std::vector<std:
   return changes;
 }
 
-std::vector<std::size_t> drawn_places(std::size_t of, std::uint64_t seed) {
-  std::vector<std::size_t> places(of);
-  std::iota(places.begin(), places.end(), 0);
-  Random random(seed, 0x6174747269);  // apart from the streams of controls and donors
-  random.shuffle(places);
-  places.resize(std::min(of, exact_ones));
-  std::ranges::sort(places);
-  return places;
+std::vector<std::size_t> drawn_places(const std::vector<std::string>& kinds, const std::vector<bool>& acts,
+                                      std::uint64_t seed) {
+  std::map<std::string, std::vector<std::size_t>> by_kind;
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    if (acts[i]) by_kind[kinds[i]].push_back(i);
+  }
+  std::vector<std::size_t> drawn;
+  for (auto& [kind, places] : by_kind) {
+    Random random(seed, 0x6174747269);  // apart from the streams of controls and donors
+    random.shuffle(places);
+    places.resize(std::min(places.size(), exact_ones));
+    drawn.insert(drawn.end(), places.begin(), places.end());
+  }
+  std::ranges::sort(drawn);
+  return drawn;
 }
 
 }  // namespace gainlens::interventions

@@ -4,14 +4,23 @@
 #include "interventions/question.h"
 #include "models/decoder/decoder.h"
 
+#include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace gainlens::interventions {
+
+/// What an arm would change if the output were linear.
+struct Estimate {
+  double change = 0;
+  double rounding = 0;  ///< what rounding of the values alone may make of it
+
+  /// Whether the arm is seen to do something.
+  bool acts() const { return std::abs(change) > rounding; }
+};
 
 /// One forward and one backward pass of a document: what stands at sites, and the slope of the output in it. By it all
 /// interventions are estimated at once (attribution patching): the sum of slope x (new value - old value) over what is
@@ -27,8 +36,7 @@ class GradientPass {
 
   /// The number whose slope is taken.
   double value() const { return value_; }
-  /// The change that an arm would make if the output were linear.
-  double estimate(const Arm& arm, const SiteValues& means, const SiteValues& donor) const;
+  Estimate estimate(const Arm& arm, const SiteValues& means, const SiteValues& donor) const;
 
  private:
   double value_ = 0;
@@ -40,14 +48,16 @@ std::vector<double> exact_changes(models::Decoder& model, const std::vector<std:
                                   const std::vector<const Arm*>& arms, const SiteValues& means, const SiteValues& donor,
                                   const hooks::ForwardOptions& options, const Question& question);
 
-/// @throws InvalidArgument  estimates are not kept in a folder, and a backward pass needs all weights at once
-void check_can_approximate(const std::filesystem::path& out, bool stream_weights);
+/// @throws InvalidArgument  a backward pass needs all weights at once
+void check_can_approximate(bool stream_weights);
 
-/// So many interventions are measured exactly beside the estimates.
+/// So many interventions of each kind are measured exactly beside the estimates.
 inline constexpr std::size_t exact_ones = 20;
 
-/// Places of interventions that are measured exactly beside the estimates: `exact_ones` of them, or all, in ascending
-/// order, drawn by the seed.
-std::vector<std::size_t> drawn_places(std::size_t of, std::uint64_t seed);
+/// Places of interventions that are measured exactly beside the estimates, in ascending order: of each kind
+/// `exact_ones` of those that act, or all of them, drawn by the seed.
+/// @param kinds, acts  [intervention], as Attribution has them
+std::vector<std::size_t> drawn_places(const std::vector<std::string>& kinds, const std::vector<bool>& acts,
+                                      std::uint64_t seed);
 
 }  // namespace gainlens::interventions

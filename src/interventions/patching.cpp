@@ -13,6 +13,7 @@
 #include "models/checkpoint/torch_dtype.h"
 #include "models/decoder/decoder_sites.h"
 #include "runfile/hash_cache.h"
+#include "runfile/intervention_names.h"
 #include "runfile/unit_folder.h"
 #include "sweep/one_sequence.h"
 
@@ -25,6 +26,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
 namespace gainlens::interventions {
@@ -47,7 +49,7 @@ std::vector<Intervention> every_place(const models::DecoderConfig& config, std::
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     const std::string stream = hooks::block_site(layer, "hook_resid_pre").name;
     for (std::int64_t position = 0; position < length; ++position)
-      all.push_back({{Write{.site = stream, .position = position, .mode = Mode::patch}}});
+      all.push_back({{Write{.site = stream, .position = IndexRange::one(position), .mode = Mode::patch}}});
     if (!config.attends(layer)) continue;
     const std::string heads = hooks::block_site(layer, "attn.hook_z").name;
     for (std::int64_t head = 0; head < config.heads; ++head)
@@ -90,11 +92,13 @@ PatchJob read_patch_job(const PatchingOptions& options) {
 runfile::Patch patch_of(const Arm& arm, std::int64_t layers) {
   runfile::Patch patch{arm.text};
   const PlacedWrite& one = arm.writes.front();
+  const auto& position = one.write.position;
   if (arm.writes.size() > 1 || one.place.layer < 0 || one.place.layer >= layers) return patch;
+  if ((position && position->size() > 1) || one.write.key) return patch;
   patch.site = one.write.site.substr(one.write.site.find('.', std::string_view("blocks.").size()) + 1);
   patch.layer = one.place.layer;
   patch.head = one.write.head;
-  patch.position = one.write.position;
+  if (position) patch.position = position->first;
   return patch;
 }
 
@@ -124,6 +128,17 @@ Json request_of(const PatchingOptions& options, const PatchJob& job) {
   if (job.pair) request["answer"] = answer_request(*job.pair, tokenizer);
   add_device(options, request);
   return request;
+}
+
+runfile::InterventionNames names_of(const PatchingOptions& options, const PromptPair& prompts) {
+  runfile::InterventionNames names{runfile::name_of_model(options.model)};
+  if (!prompts.tokenizer) return names;
+  const auto words = [&](const std::vector<tokenizers::TokenId>& ids) {
+    return prompts.tokenizer->decode(std::span(ids).subspan(prompts.bos.token ? 1 : 0));
+  };
+  names.clean = words(prompts.clean);
+  names.corrupt = words(prompts.corrupt);
+  return names;
 }
 
 /// Measures what is missing, direction by direction, and within one layer by layer.
@@ -217,6 +232,18 @@ class Patching {
   Question question_;
 };
 
+/// The first position at which the prompts have other tokens. Before it both runs are the same.
+std::int64_t first_difference(const PromptPair& prompts) {
+  const auto places = std::ranges::mismatch(prompts.clean, prompts.corrupt);
+  return places.in1 - prompts.clean.begin();
+}
+
+/// Whether an arm writes to positions before this one alone.
+bool lies_before(const Arm& arm, std::int64_t position) {
+  return std::ranges::all_of(
+      arm.writes, [&](const PlacedWrite& one) { return one.write.position && one.write.position->end <= position; });
+}
+
 }  // namespace
 
 runfile::PatchingRun run_patching(const PatchingOptions& options) {
@@ -226,7 +253,8 @@ runfile::PatchingRun run_patching(const PatchingOptions& options) {
   run.request = request_of(options, job);
   for (const Arm& arm : job.arms) run.patches.push_back(patch_of(arm, job.checkpoint.config.layers));
   runfile::UnitFolder kept(options.out, run.request, {"interventions", "model", "clean", "corrupt"},
-                           {{"interventions.json", interventions_text(job.patches)}});
+                           {{"interventions.json", interventions_text(job.patches)},
+                            {runfile::intervention_names_file, names_text(names_of(options, job.prompts))}});
   Patching(options, job, kept, run).run();
   for (const PatchedPrompt& direction : run.directions) {
     CHECK(std::ranges::any_of(direction.effects, [](const auto& effect) { return effect.largest_logit_change > 0; }),
@@ -237,13 +265,15 @@ runfile::PatchingRun run_patching(const PatchingOptions& options) {
 }
 
 std::vector<Attribution> approximate_patching(const PatchingOptions& options, std::uint64_t seed) {
-  check_can_approximate(options.out, options.stream_weights);
+  ASSERT(options.out.empty(), "estimates are no run");
+  check_can_approximate(options.stream_weights);
   CHECK(!options.answer.empty() || !options.foil.empty(),
         "--approximate: needs --answer and --foil; the divergence from the clean run has no slope at the clean run");
   const PatchJob job = read_patch_job(options);
   for (const std::string& note : job.checkpoint.notes) tell_warning("{}", note);
   std::set<std::string> sites;
   for (const Arm& arm : job.arms) sites.merge(arm.sites(Mode::patch));
+  const std::int64_t first = first_difference(job.prompts);
   const auto model = measured_decoder(job.checkpoint, options);
   hooks::ForwardOptions forward;
   forward.allow_extrapolation = options.allow_extrapolation;
@@ -262,22 +292,21 @@ std::vector<Attribution> approximate_patching(const PatchingOptions& options, st
     found.native.push_back(pass.value());
     for (const Arm& arm : job.arms) {
       found.interventions.push_back(arm.text);
-      found.estimates.push_back({pass.estimate(arm, {}, donor)});
-    }
-    // Places before the first token that differs are estimated as 0, and rightly so. They would flatter the
-    // correlation.
-    std::vector<std::size_t> changing;
-    for (std::size_t i = 0; i < job.arms.size(); ++i) {
-      if (found.estimates[i].front() != 0) changing.push_back(i);
+      found.kinds.push_back(arm.kind());
+      const Estimate estimate = lies_before(arm, first) ? Estimate{} : pass.estimate(arm, {}, donor);
+      found.estimates.push_back({estimate.change});
+      found.acts.push_back(estimate.acts());
     }
     std::vector<const Arm*> drawn;
-    for (const std::size_t place : drawn_places(changing.size(), seed)) {
-      found.exact.push_back({changing[place], {}});
-      drawn.push_back(&job.arms[changing[place]]);
+    for (const std::size_t place : drawn_places(found.kinds, found.acts, seed)) {
+      found.exact.push_back({place, {}});
+      drawn.push_back(&job.arms[place]);
     }
     const std::vector<double> changes = exact_changes(*model, base, drawn, {}, donor, forward, question);
     for (std::size_t k = 0; k < changes.size(); ++k) found.exact[k].changes = {changes[k]};
   }
+  // Each direction's values come from the run that the other one patches.
+  for (std::size_t i = 0; i < all.size(); ++i) all[i].other = all[1 - i].native.front();
   return all;
 }
 

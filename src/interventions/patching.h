@@ -39,8 +39,9 @@ struct PatchingOptions {
 runfile::PatchingRun run_patching(const PatchingOptions& options);
 
 /// Estimates every patch by one backward pass in each direction (GradientPass), and measures some exactly.
+/// @pre  PatchingOptions::out is empty
 /// @returns  [PatchDirection], each with one document
-/// @throws InvalidArgument  as above; PatchingOptions::out or stream_weights is set; no answer: the divergence from the
+/// @throws InvalidArgument  as above; PatchingOptions::stream_weights is set; no answer: the divergence from the
 ///     clean run has no slope at the clean run
 std::vector<Attribution> approximate_patching(const PatchingOptions& options, std::uint64_t seed);
 

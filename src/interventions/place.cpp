@@ -61,7 +61,8 @@ void check_range(std::int64_t index, std::int64_t count, std::string_view what, 
 at::Tensor Place::part(const at::Tensor& tensor, const Write& write) const {
   at::Tensor part = tensor;
   if (write.head) part = part.narrow(*head_axis, *write.head, 1);
-  if (write.position) part = part.narrow(position_axis, *write.position, 1);
+  if (write.position) part = part.narrow(position_axis, write.position->first, write.position->size());
+  if (write.key && write.mode != Mode::knockout) part = part.narrow(-1, write.key->first, write.key->size());
   return part;
 }
 
@@ -86,9 +87,17 @@ Place place_of(const Write& write, const models::DecoderConfig& config, const st
     CHECK(place.head_axis, "{}: {} has no heads; leave [head=..] out", where, shape.site.name);
     check_range(*write.head, place.heads, place.kv_heads ? "KV head" : "query head", where);
   }
-  if (write.position) check_range(*write.position, length, "position", where);
+  if (write.position) check_range(write.position->end - 1, length, "position", where);
+  CHECK(!write.key || !place.sums_positions,
+        "{}: only attn.hook_pattern has keys; leave [key=..] out, or take "
+        "[position=..] at attn.hook_k or attn.hook_v",
+        where);
+  if (write.key) check_range(write.key->end - 1, length, "key", where);
+  CHECK(write.mode != Mode::knockout || write.key,
+        "{}: a knockout needs the keys that queries no longer see: attn.hook_pattern[key=K]=knockout", where);
+  place.sink_logits = config.sink_logits;
   CHECK(place.sums_positions || (write.mode != Mode::mean && write.mode != Mode::resample),
-        "{}: attention weights of pairs of positions have no {}; take zero, a factor or a file", where,
+        "{}: attention weights of pairs of positions have no {}; take knockout, zero, a factor or a file", where,
         write.mode == Mode::mean ? "mean over positions" : "counterpart in another document");
   return place;
 }

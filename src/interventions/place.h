@@ -23,8 +23,9 @@ struct Place {
   std::int64_t heads = 0;      ///< along head_axis: KV heads at the sites of keys and values, else query heads
   bool kv_heads = false;       ///< which of the two
   bool sums_positions = true;  ///< whether the site has a mean over positions: hook_pattern has none
+  bool sink_logits = false;    ///< whether the weights of a query and the mass of a learned sink sum to 1
 
-  /// The part of the site's tensor that the write changes: a view.
+  /// The part of the site's tensor that the write changes: a view. A knockout changes the weights of all keys.
   at::Tensor part(const at::Tensor& tensor, const Write& write) const;
 };
 
@@ -32,7 +33,8 @@ struct Place {
 /// @param sites   of the model
 /// @param length  tokens of a document
 /// @throws InvalidArgument  no such site (nearest named), a layer of linear attention, a gate in a model without gates,
-///     hook_logits, a head or a position out of range, a head at a site without heads, a mean of hook_pattern
+///     hook_logits, a head, position or key out of range, a head at a site without heads, a key at
+///     another site than hook_pattern, a mean of hook_pattern, a knockout without keys
 Place place_of(const Write& write, const models::DecoderConfig& config, const std::vector<hooks::SiteShape>& sites,
                std::int64_t length);
 

@@ -22,6 +22,8 @@ struct Question {
   /// The losses of so many last tokens are read, and the logits that predict them or follow the last one; the output
   /// head runs over no other position. 0: the last position alone, no losses. Absent: all tokens but the first.
   std::optional<std::int64_t> targets = {};
+  /// So many tokens after the targets are not read: they end before the document does. 0 where `targets` is absent.
+  std::int64_t after = 0;
 
   bool any() const { return pair || reference.defined(); }
 };

@@ -17,6 +17,7 @@
 #include "models/checkpoint/torch_dtype.h"
 #include "models/decoder/decoder_sites.h"
 #include "runfile/hash_cache.h"
+#include "runfile/intervention_names.h"
 #include "runfile/unit_folder.h"
 
 #include <ATen/Parallel.h>
@@ -103,6 +104,13 @@ Job read_job(const InterveneOptions& options) {
         "--targets: {}; must be from 1 to {}, since documents have {}", options.targets, options.length - 1,
         counted(options.length, "token"));
   if (options.targets > 0) job.question.targets = options.targets;
+  if (const auto& range = options.target_positions) {
+    CHECK(range->first >= 1 && range->end <= options.length,
+          "--targets: {} must lie from 1 to {}: documents have {}, and the first of them is not predicted",
+          range->text(), options.length, counted(options.length, "token"));
+    job.question.targets = range->size();
+    job.question.after = options.length - range->end;
+  }
   add_arms(options, job);
   const bool resample = takes(job.arms, Mode::resample);
   data::ChunkAdvice advice;
@@ -120,6 +128,11 @@ Job read_job(const InterveneOptions& options) {
   if (!options.answer.empty())
     job.question.pair = answer_pair(options.answer, options.foil, job.test.source.tokenizer.get(), config.vocabulary);
   return job;
+}
+
+runfile::InterventionNames names_of(const InterveneOptions& options) {
+  const std::filesystem::path& text = options.source.text.empty() ? options.source.token_ids : options.source.text;
+  return {runfile::name_of_model(options.model), text.filename().string()};
 }
 
 /// Says that some layers have no heads.
@@ -162,7 +175,11 @@ Json request_of(const InterveneOptions& options, const Job& job) {
                   {"controls", controls},
                   {"files", files}};
   add_device(options, request);
-  if (job.question.targets) request["targets"] = *job.question.targets;
+  if (options.target_positions) {
+    request["targets"] = fmt::format("{}:{}", options.target_positions->first, options.target_positions->end);
+  } else if (job.question.targets) {
+    request["targets"] = *job.question.targets;
+  }
   if (job.question.pair) request["answer"] = answer_request(*job.question.pair, job.test.source.tokenizer.get());
   return request;
 }
@@ -255,6 +272,78 @@ class Measuring {
   SiteValues means_;
 };
 
+/// Estimates every intervention by one backward pass of each document, and then measures some exactly.
+class Estimating {
+ public:
+  Estimating(const InterveneOptions& options, const Job& job)
+      : options_(options), job_(job), arms_(std::span(job.arms).first(job.asked.size())) {
+    forward_.allow_extrapolation = options.allow_extrapolation;
+    for (const Arm& arm : arms_) {
+      for (const PlacedWrite& placed : arm.writes) sites_.insert(placed.write.site);
+      resampled_.merge(arm.sites(Mode::resample));
+      averaged_.merge(arm.sites(Mode::mean));
+      found_.interventions.push_back(arm.text);
+      found_.kinds.push_back(arm.kind());
+    }
+    found_.estimates.resize(arms_.size());
+    found_.acts.assign(arms_.size(), false);
+  }
+
+  Attribution run() {
+    model_ = measured_decoder(job_.checkpoint, options_);
+    {
+      const c10::InferenceMode inference;
+      means_ = site_means(*model_, job_.calibration.documents, averaged_, forward_);
+    }
+    const std::size_t documents = job_.test.documents.size();
+    Progress progress("intervene", static_cast<double>(2 * documents), "documents", options_.quiet);
+    for (std::size_t document = 0; document < documents; ++document) {
+      estimate(document);
+      progress.advance(1, 1, fmt::format("document {}, estimates", document));
+    }
+    std::vector<const Arm*> drawn;
+    for (const std::size_t place : drawn_places(found_.kinds, found_.acts, options_.seed)) {
+      drawn.push_back(&arms_[place]);
+      found_.exact.push_back({place, {}});
+    }
+    for (std::size_t document = 0; document < documents; ++document) {
+      const std::vector<double> changes = exact_changes(*model_, job_.test.documents[document], drawn, means_,
+                                                        donor_for(document), forward_, job_.question);
+      for (std::size_t k = 0; k < changes.size(); ++k) found_.exact[k].changes.push_back(changes[k]);
+      progress.advance(1, 1, fmt::format("document {}, exact changes", document));
+    }
+    return std::move(found_);
+  }
+
+ private:
+  SiteValues donor_for(std::size_t document) {
+    if (resampled_.empty()) return {};
+    const c10::InferenceMode inference;
+    const std::size_t other = donor_of(document, job_.test.documents.size(), options_.seed);
+    return site_values(*model_, job_.test.documents[other], resampled_, forward_);
+  }
+
+  void estimate(std::size_t document) {
+    const SiteValues donor = donor_for(document);
+    const GradientPass pass(*model_, job_.test.documents[document], sites_, forward_, job_.question);
+    found_.native.push_back(pass.value());
+    for (std::size_t i = 0; i < arms_.size(); ++i) {
+      const Estimate made = pass.estimate(arms_[i], means_, donor);
+      found_.estimates[i].push_back(made.change);
+      found_.acts[i] = found_.acts[i] || made.acts();
+    }
+  }
+
+  const InterveneOptions& options_;
+  const Job& job_;
+  std::span<const Arm> arms_;  // those that were asked for
+  std::set<std::string> sites_, resampled_, averaged_;
+  hooks::ForwardOptions forward_;
+  std::unique_ptr<models::Decoder> model_;
+  SiteValues means_;
+  Attribution found_;
+};
+
 /// Of many units some may be dead. If all are, something else is wrong.
 void check_some_act(const runfile::InterventionRun& run) {
   const auto acts = [](const std::vector<InterventionEffect>& documents) {
@@ -279,7 +368,8 @@ runfile::InterventionRun run_interventions(const InterveneOptions& options) {
   if (job.question.pair) run.native_answers.resize(job.test.documents.size());
   run.effects.assign(job.arms.size(), std::vector<InterventionEffect>(job.test.documents.size()));
   runfile::UnitFolder kept(options.out, run.request, {"interventions", "model", "text", "length", "samples", "seed"},
-                           {{"interventions.json", interventions_text(job.asked)}});
+                           {{"interventions.json", interventions_text(job.asked)},
+                            {runfile::intervention_names_file, names_text(names_of(options))}});
   Measuring(options, job, kept, run).run();
   check_some_act(run);
   if (!kept.path().empty()) runfile::write_intervention_run(kept.path(), run);
@@ -287,51 +377,12 @@ runfile::InterventionRun run_interventions(const InterveneOptions& options) {
 }
 
 Attribution approximate_interventions(const InterveneOptions& options) {
-  check_can_approximate(options.out, options.stream_weights);
+  ASSERT(options.out.empty(), "estimates are no run");
+  check_can_approximate(options.stream_weights);
   const Job job = read_job(options);
   for (const std::string& note : job.checkpoint.notes) tell_warning("{}", note);
   tell_of_layers_without_heads(options, job.checkpoint.config);
-  const std::span<const Arm> arms = std::span(job.arms).first(job.asked.size());
-  std::set<std::string> sites, resampled;
-  Attribution found;
-  for (const Arm& arm : arms) {
-    for (const PlacedWrite& placed : arm.writes) sites.insert(placed.write.site);
-    resampled.merge(arm.sites(Mode::resample));
-    found.interventions.push_back(arm.text);
-  }
-  found.estimates.resize(arms.size());
-  std::vector<const Arm*> drawn;
-  for (const std::size_t place : drawn_places(arms.size(), options.seed)) {
-    drawn.push_back(&arms[place]);
-    found.exact.push_back({place, {}});
-  }
-  const auto model = measured_decoder(job.checkpoint, options);
-  hooks::ForwardOptions forward;
-  forward.allow_extrapolation = options.allow_extrapolation;
-  SiteValues means;
-  {
-    const c10::InferenceMode inference;
-    std::set<std::string> averaged;
-    for (const Arm& arm : arms) averaged.merge(arm.sites(Mode::mean));
-    means = site_means(*model, job.calibration.documents, averaged, forward);
-  }
-  Progress progress("intervene", static_cast<double>(job.test.documents.size()), "documents", options.quiet);
-  for (std::size_t document = 0; document < job.test.documents.size(); ++document) {
-    SiteValues donor;
-    if (!resampled.empty()) {
-      const c10::InferenceMode inference;
-      donor = site_values(*model, job.test.documents[donor_of(document, job.test.documents.size(), options.seed)],
-                          resampled, forward);
-    }
-    const GradientPass pass(*model, job.test.documents[document], sites, forward, job.question);
-    found.native.push_back(pass.value());
-    for (std::size_t i = 0; i < arms.size(); ++i) found.estimates[i].push_back(pass.estimate(arms[i], means, donor));
-    const std::vector<double> changes =
-        exact_changes(*model, job.test.documents[document], drawn, means, donor, forward, job.question);
-    for (std::size_t k = 0; k < changes.size(); ++k) found.exact[k].changes.push_back(changes[k]);
-    progress.advance(1, 1, fmt::format("document {}", document));
-  }
-  return found;
+  return Estimating(options, job).run();
 }
 
 }  // namespace gainlens::interventions

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct InterveneOptions {
   std::int64_t length = 0;            ///< tokens of a document, BOS included
   std::int64_t samples = 1;           ///< documents, and as many of calibration
   std::int64_t targets = 0;           ///< last tokens of a document whose losses count; 0: all but the first
+  std::optional<IndexRange> target_positions = {};  ///< of the tokens whose losses count, in place of `targets`
   std::string answer, foil;  ///< tokens whose logits are compared at the last position (token_of()); empty: none
   std::string other_text;    ///< sha256 of a text that the test's may not be; empty: any
   std::vector<Intervention> given;
@@ -45,7 +47,8 @@ struct InterveneOptions {
 runfile::InterventionRun run_interventions(const InterveneOptions& options);
 
 /// Estimates every intervention by one backward pass of each document (GradientPass), and measures some exactly.
-/// @throws InvalidArgument  as above; InterveneOptions::out or stream_weights is set
+/// @pre  InterveneOptions::out is empty
+/// @throws InvalidArgument  as above; InterveneOptions::stream_weights is set
 Attribution approximate_interventions(const InterveneOptions& options);
 
 }  // namespace gainlens::interventions

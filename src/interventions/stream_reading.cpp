@@ -37,7 +37,8 @@ class Reader {
   /// Stores the losses of the rows from `first` on that have a target.
   /// @param rows  [row, vocabulary] from position `begin` on
   void store(const at::Tensor& rows, std::int64_t begin, std::int64_t first, StreamReading& reading) const {
-    const std::int64_t from = std::max(begin, first), end = std::min(begin + rows.size(0), length_ - 1);
+    const std::int64_t from = std::max(begin, first);
+    const std::int64_t end = std::min(begin + rows.size(0), first_read_ + std::ssize(reading.losses));
     if (from >= end) return;
     const at::Tensor losses = losses_of(rows.slice(0, from - begin, end - begin), targets_.slice(0, from, end));
     const double* const loss = losses.const_data_ptr<double>();
@@ -68,14 +69,22 @@ std::vector<StreamReading> read_streams(hooks::HookedModel& model, const at::Ten
                                         const Question& question) {
   const std::int64_t length = std::ssize(tokens);
   ASSERT(length >= 2 && base.size(1) == length, "a stream of {} positions for {} tokens", base.size(1), length);
-  const std::int64_t targets = question.targets.value_or(length - 1), first_read = length - 1 - targets;
-  ASSERT(targets >= 0 && first_read >= 0, "{} targets among {} tokens", targets, length);
+  const std::int64_t targets = question.targets.value_or(length - 1), after = question.after;
+  const std::int64_t first_read = length - 1 - targets - after;
+  ASSERT(targets >= 0 && after >= 0 && first_read >= 0, "{} targets among {} tokens", targets, length);
+  // Logits that follow the last target predict nothing that is asked for, unless it is the last token.
+  const std::int64_t end_of_targets = after > 0 ? length - 1 - after : length;
+  const bool last_apart = after > 0 && question.any();
   Reader reader(model, tokens, first_read);
   std::vector<StreamReading> readings(streams.size() + 1);
   for (StreamReading& reading : readings) reading.losses.resize(static_cast<std::size_t>(targets));
   std::int64_t block = 1;  // the first logits show the size of the vocabulary
   for (std::int64_t begin = first_read; begin < length;) {
-    const std::int64_t end = std::min(begin + block, length);
+    if (begin == end_of_targets) {
+      if (!last_apart) break;
+      begin = length - 1;
+    }
+    const std::int64_t end = begin < end_of_targets ? std::min(begin + block, end_of_targets) : length;
     const at::Tensor base_logits = reader.logits(base, begin, end);
     reader.store(base_logits, begin, 0, readings.front());
     StreamReading& first_reading = readings.front();
@@ -84,7 +93,7 @@ std::vector<StreamReading> read_streams(hooks::HookedModel& model, const at::Ten
     for (std::size_t i = 0; i < streams.size(); ++i) {
       const std::int64_t first = streams[i].first_position;
       StreamReading& reading = readings[i + 1];
-      for (std::int64_t t = begin; t < std::min({end, first, length - 1}); ++t)
+      for (std::int64_t t = begin; t < std::min({end, first, first_read + targets}); ++t)
         reading.losses[static_cast<std::size_t>(t - first_read)] =
             readings.front().losses[static_cast<std::size_t>(t - first_read)];
       if (first >= end) continue;

@@ -19,12 +19,16 @@ namespace {
 const std::array<std::string, 3> mode_names = {"zero", "mean", "resample"};
 constexpr std::string_view patch_name = "patch";  // of two prompts alone: not a mode of --modes
 constexpr std::string_view joint = " + ";
-constexpr std::string_view values = "zero, mean, resample, patch, a number (a factor) or a safetensors file";
+constexpr std::string_view knockout_name = "knockout";  // of attention weights alone
+constexpr std::string_view values = "zero, mean, resample, patch, knockout, a number (a factor) or a safetensors file";
+constexpr std::string_view form = "SITE[head=H][position=P][key=K]=VALUE";
+constexpr std::string_view brackets = "a bracket must be [head=H], [position=P] or [key=K]";
 
 std::string value_text(const Write& write) {
   if (write.mode == Mode::scale) return fmt::format("{}", write.factor);
   if (write.mode == Mode::file) return write.file.string();
   if (write.mode == Mode::patch) return std::string(patch_name);
+  if (write.mode == Mode::knockout) return std::string(knockout_name);
   return mode_names[static_cast<std::size_t>(write.mode)];
 }
 
@@ -44,8 +48,8 @@ bool is_no_finite_number(std::string_view value) {
 }
 
 void read_value(std::string_view value, std::string_view text, Write& write) {
-  if (value == patch_name) {
-    write.mode = Mode::patch;
+  if (value == patch_name || value == knockout_name) {
+    write.mode = value == patch_name ? Mode::patch : Mode::knockout;
     return;
   }
   const auto named_mode = std::find(mode_names.begin(), mode_names.end(), value);
@@ -68,46 +72,127 @@ void read_value(std::string_view value, std::string_view text, Write& write) {
         printable(value, 80), values, did_you_mean(value, mode_names));
 }
 
-std::int64_t read_index(std::string_view index, std::string_view key, std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(index.data(), index.data() + index.size(), number);
-  CHECK(error == std::errc() && end == index.data() + index.size() && number >= 0,
-        "{}: {}={} must be a whole number from 0 on", named(text), key, printable(index, 40));
-  return number;
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const std::size_t end = text.find(separator);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
 }
 
+void check_count(std::int64_t writes, std::string_view text) {
+  CHECK(writes <= static_cast<std::int64_t>(most_writes), "{}: it stands for {} writes or more; the most are {}",
+        named(text), writes, most_writes);
+}
+
+/// "1,4:6": the numbers and ranges of a list.
+std::vector<IndexRange> read_list(std::string_view list, std::string_view key, std::string_view text) {
+  std::vector<IndexRange> ranges;
+  for (const std::string_view item : split(list, ','))
+    ranges.push_back(parse_index_range(item, fmt::format("{}: {}=", named(text), key)));
+  return ranges;
+}
+
+/// The same, each number alone.
+std::vector<std::int64_t> read_numbers(std::string_view list, std::string_view key, std::string_view text) {
+  std::vector<std::int64_t> numbers;
+  for (const IndexRange& range : read_list(list, key, text)) {
+    check_count(range.size(), text);
+    for (std::int64_t number = range.first; number < range.end; ++number) numbers.push_back(number);
+  }
+  return numbers;
+}
+
+/// A write with lists in the places of numbers.
+struct WriteLists {
+  std::vector<std::string> sites;
+  std::vector<std::int64_t> heads;          // empty: all
+  std::vector<IndexRange> positions, keys;  // empty: all
+};
+
 /// Reads "[head=3]" at the start of `rest`, and removes it.
-void read_bracket(std::string_view& rest, std::string_view text, Write& write) {
+void read_bracket(std::string_view& rest, std::string_view text, WriteLists& lists) {
   const std::size_t close = rest.find(']'), sign = rest.find('=');
-  CHECK(close != std::string_view::npos && sign != std::string_view::npos && sign < close,
-        "{}: a bracket must be [head=H] or [position=P]", named(text));
-  const std::string_view key = rest.substr(1, sign - 1);
-  CHECK(key == "head" || key == "position", "{}: '[{}=': a bracket must be [head=H] or [position=P]", named(text),
-        printable(key, 40));
-  std::optional<std::int64_t>& place = key == "head" ? write.head : write.position;
-  CHECK(!place, "{}: [{}=..] stands twice; join two writes with ' + '", named(text), key);
-  place = read_index(rest.substr(sign + 1, close - sign - 1), key, text);
+  CHECK(close != std::string_view::npos && sign != std::string_view::npos && sign < close, "{}: {}", named(text),
+        brackets);
+  const std::string_view key = rest.substr(1, sign - 1), list = rest.substr(sign + 1, close - sign - 1);
+  const auto once = [&](bool empty) {
+    CHECK(empty, "{}: [{}=..] stands twice; join two writes with ' + '", named(text), key);
+  };
+  if (key == "head") {
+    once(lists.heads.empty());
+    lists.heads = read_numbers(list, key, text);
+  } else {
+    CHECK(key == "position" || key == "key", "{}: '[{}=': {}", named(text), printable(key, 40), brackets);
+    std::vector<IndexRange>& ranges = key == "key" ? lists.keys : lists.positions;
+    once(ranges.empty());
+    ranges = read_list(list, key, text);
+  }
   rest.remove_prefix(close + 1);
 }
 
-Write read_write(std::string_view text) {
-  Write write;
-  const std::size_t end = text.find_first_of("[=");
-  CHECK(end != std::string_view::npos && end > 0, "{}: must be SITE[head=H][position=P]=VALUE; VALUE is {}",
-        named(text), values);
-  write.site = text.substr(0, end);
-  std::string_view rest = text.substr(end);
-  while (rest.starts_with('[')) read_bracket(rest, text, write);
-  CHECK(rest.starts_with('=') && rest.size() > 1, "{}: after the site must stand =VALUE; VALUE is {}", named(text),
-        values);
-  read_value(rest.substr(1), text, write);
-  return write;
+/// The sites that one with braces stands for: "blocks.{5,11}.hook_mlp_out", "blocks.{5:12}.hook_mlp_out".
+std::vector<std::string> sites_of(std::string_view site, std::string_view text) {
+  const std::size_t open = site.find('{');
+  if (open == std::string_view::npos) return {std::string(site)};
+  const std::size_t close = site.find('}', open);
+  CHECK(close != std::string_view::npos, "{}: the brace '{{' is not closed", named(text));
+  std::vector<std::string> all;
+  for (const std::int64_t number : read_numbers(site.substr(open + 1, close - open - 1), "layer ", text)) {
+    for (const std::string& rest : sites_of(site.substr(close + 1), text))
+      all.push_back(fmt::format("{}{}{}", site.substr(0, open), number, rest));
+    check_count(std::ssize(all), text);
+  }
+  return all;
 }
 
-/// Whether both writes change a number in common.
+/// Every value of a list, or nothing where there is no list.
+template <typename T>
+std::vector<std::optional<T>> each_of(const std::vector<T>& list) {
+  if (list.empty()) return {std::nullopt};
+  return {list.begin(), list.end()};
+}
+
+/// The writes that a text without " + " stands for.
+std::vector<Write> read_writes(std::string_view text) {
+  WriteLists lists;
+  const std::size_t end = text.find_first_of("[=");
+  CHECK(end != std::string_view::npos && end > 0, "{}: must be {}; VALUE is {}", named(text), form, values);
+  lists.sites = sites_of(text.substr(0, end), text);
+  std::string_view rest = text.substr(end);
+  while (rest.starts_with('[')) read_bracket(rest, text, lists);
+  CHECK(rest.starts_with('=') && rest.size() > 1, "{}: after the site must stand =VALUE; VALUE is {}", named(text),
+        values);
+  Write write;
+  read_value(rest.substr(1), text, write);
+  const auto heads = each_of(lists.heads);
+  const auto positions = each_of(lists.positions), keys = each_of(lists.keys);
+  std::vector<Write> writes;
+  for (const std::string& site : lists.sites) {
+    for (const auto& head : heads) {
+      for (const auto& position : positions) {
+        for (const auto& key : keys) {
+          write.site = site;
+          write.head = head;
+          write.position = position;
+          write.key = key;
+          writes.push_back(write);
+          check_count(std::ssize(writes), text);
+        }
+      }
+    }
+  }
+  return writes;
+}
+
+/// Whether both writes change a number in common. A knockout changes all keys of a query.
 bool overlap(const Write& a, const Write& b) {
-  const auto meet = [](const auto& one, const auto& other) { return !one || !other || *one == *other; };
-  return a.site == b.site && meet(a.head, b.head) && meet(a.position, b.position);
+  const auto meet = [](const auto& one, const auto& other) { return !one || !other || one->meets(*other); };
+  const bool all_keys = a.mode == Mode::knockout || b.mode == Mode::knockout;
+  return a.site == b.site && (!a.head || !b.head || *a.head == *b.head) && meet(a.position, b.position) &&
+         (all_keys || meet(a.key, b.key));
 }
 
 }  // namespace
@@ -115,8 +200,15 @@ bool overlap(const Write& a, const Write& b) {
 std::string Write::text() const {
   std::string text = site;
   if (head) text += fmt::format("[head={}]", *head);
-  if (position) text += fmt::format("[position={}]", *position);
+  if (position) text += fmt::format("[position={}]", position->text());
+  if (key) text += fmt::format("[key={}]", key->text());
   return text + '=' + value_text(*this);
+}
+
+std::string Write::kind() const {
+  constexpr std::string_view layers = "blocks.";
+  const std::size_t dot = site.starts_with(layers) ? site.find('.', layers.size()) : std::string::npos;
+  return fmt::format("{}={}", dot == std::string::npos ? site : site.substr(dot + 1), value_text(*this));
 }
 
 std::string Intervention::key() const {
@@ -136,12 +228,15 @@ Intervention parse_intervention(std::string_view text) {
   Intervention intervention;
   for (std::string_view rest = text;;) {
     const std::size_t end = rest.find(joint);
-    const Write write = read_write(rest.substr(0, end));
-    for (const Write& other : intervention.writes) {
-      CHECK(!overlap(write, other), "{}: two writes change the same numbers of {}; write each place once", named(text),
-            printable(write.site));
+    for (const Write& write : read_writes(rest.substr(0, end))) {
+      for (const Write& other : intervention.writes) {
+        CHECK(!overlap(write, other), "{}: two writes change the same numbers of {}; write each place once{}",
+              named(text), printable(write.site),
+              write.mode == Mode::knockout ? ", and give a knockout one range of keys" : "");
+      }
+      intervention.writes.push_back(write);
+      check_count(std::ssize(intervention.writes), text);
     }
-    intervention.writes.push_back(write);
     if (end == std::string_view::npos) return intervention;
     rest.remove_prefix(end + joint.size());
   }

@@ -1,5 +1,8 @@
 #pragma once
 
+#include "interventions/index_range.h"
+
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -18,21 +21,28 @@ enum class Mode {
   resample,  ///< what another document has at the same place
   scale,     ///< the native values times a factor
   file,      ///< the values of a safetensors file, as `gainlens capture` writes it
-  patch      ///< what the other of two prompts has at the same place
+  patch,     ///< what the other of two prompts has at the same place
+  knockout   ///< of attention weights: 0, the others enlarged, as if the scores of these keys were -infinity
 };
 
-/// Changes one site, or one head or position of it.
+/// Changes one site, or one head, some positions or some keys of it.
 struct Write {
   std::string site;  ///< the name of one site
   std::optional<std::int64_t> head;
-  std::optional<std::int64_t> position;
+  std::optional<IndexRange> position;
+  std::optional<IndexRange> key;  ///< of attention weights
   Mode mode = Mode::zero;
   double factor = 1;           ///< of Mode::scale; finite
   std::filesystem::path file;  ///< of Mode::file
 
   /// "blocks.0.attn.hook_z[head=1]=zero". Two writes with one text are the same.
   std::string text() const;
+  /// What is written where, in whichever layer, head and position: "attn.hook_z=zero".
+  std::string kind() const;
 };
+
+/// Of one intervention.
+inline constexpr std::size_t most_writes = 4096;
 
 /// Writes that act in one pass.
 struct Intervention {
@@ -44,10 +54,11 @@ struct Intervention {
   std::string key() const;
 };
 
-/// @param text  `SITE[head=H][position=P]=VALUE`, several joined by " + ". VALUE is zero, mean, resample, patch, a
-/// finite
-///     number or a file. The factor 0 is zero
-/// @throws InvalidArgument  another form, a number that is not finite, a file that does not exist, one place twice
+/// @param text  `SITE[head=H][position=P][key=K]=VALUE`, several joined by " + ". VALUE is zero, mean, resample, patch,
+///     knockout, a finite number or a file. The factor 0 is zero. `head=1,2`, `position=3,41:81` (81 not included) and
+///     braces in SITE (`blocks.{5,11}.hook_mlp_out`, `{5:12}`) stand for several writes in one pass
+/// @throws InvalidArgument  another form, a number that is not finite, a file that does not exist, one place twice,
+///     more than `most_writes`
 Intervention parse_intervention(std::string_view text);
 
 /// A mode that has a name: zero, mean or resample.

@@ -103,6 +103,10 @@ std::optional<DepthRun> read_depth_run(const std::filesystem::path& folder) {
   std::error_code error;
   if (!std::filesystem::exists(file, error)) return std::nullopt;
   const Json json = read_json_file(file);
+  CHECK(!json.is_object() || !json.contains("version") || json["version"] != 1,
+        "{}: is of version 1, whose error of the diagonal rule rested on drawn errors; delete it and repeat the sweep "
+        "with --depth-precision",
+        printable(file.string()));
   try {
     CHECK(json.at("format") == depth_format && json.at("version") == depth_version, "another format or version");
     CHECK(json.at("shares") == Json(depth_shares) && json.at("starts") == Json(depth_starts),

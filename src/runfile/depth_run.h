@@ -14,7 +14,7 @@
 namespace gainlens::runfile {
 
 inline constexpr std::string_view depth_format = "gainlens-depth";
-inline constexpr std::int64_t depth_version = 1;
+inline constexpr std::int64_t depth_version = 2;  ///< 1 had drawn errors in DepthTruth::rule_error
 inline constexpr const char* depth_file = "depth.json";
 
 /// Shares of the stored quantiles.
@@ -36,9 +36,10 @@ using DepthQuantiles = std::array<double, depth_shares.size()>;
 /// [reading][start]
 using DepthCarried = std::array<std::array<DepthQuantiles, depth_starts.size()>, depth_readings.size()>;
 
-/// What stands beside the rules. Quantiles over coordinates; each coordinate is a mean over queries and draws.
+/// What stands beside the rules. Quantiles over coordinates; each coordinate is a mean over queries, and of drawn
+/// errors over draws too.
 struct DepthTruth {
-  DepthQuantiles rule_error;  ///< rule / Monte Carlo - 1, of the variance after the MLP
+  DepthQuantiles rule_error;  ///< rule / whole Jacobian - 1, of the variance after the MLP
   DepthQuantiles of_sum;      ///< variance of the perturbed stream / P of gain-one, after the layer
   DepthQuantiles of_carried;  ///< the same over P0 carried through the MLPs alone, without what attention adds
 

@@ -103,6 +103,24 @@ TEST_F(Intervene, TakesTheLossOfTheLastTokens) {
   const Json estimated = json_of({"--set", head_1, "--targets", "1", "--approximate"});
   EXPECT_NEAR(estimated.at("native").get<double>(), last.at("native").at("nll").get<double>(), 1e-6);
   EXPECT_THAT(call({"--set", head_1, "--targets", "9"}).out, HasSubstr("the last 9 tokens of 4 documents of 32"));
+  // A range of positions: the last nine again, and some in the middle.
+  const std::vector<std::string> nine = {"--set", head_1, "--targets", "9"},
+                                 range = {"--set", head_1, "--targets", "23:32"};
+  EXPECT_EQ(json_of(range).at("arms"), json_of(nine).at("arms"));
+  EXPECT_EQ(json_of(range).at("targets"), "23:32");
+  EXPECT_THAT(call(range).out, HasSubstr("positions 23 to 31 of 4 documents of 32"));
+  const Json middle = json_of({"--set", head_1, "--targets", "10:12"}), mean_of = [&] {
+    const double to_12 = json_of({"--set", head_1, "--targets", "1:12"}).at("native").at("nll");
+    const double to_10 = json_of({"--set", head_1, "--targets", "1:10"}).at("native").at("nll");
+    return Json((11 * to_12 - 9 * to_10) / 2);
+  }();
+  EXPECT_NEAR(middle.at("native").at("nll").get<double>(), mean_of.get<double>(), 1e-6);
+  EXPECT_NEAR(json_of({"--set", head_1, "--targets", "10:12", "--approximate"}).at("native").get<double>(),
+              mean_of.get<double>(), 1e-5);
+  refused({"--set", "blocks.2.hook_mlp_out[position=12]=zero", "--targets", "10:12"}, "and no logit");
+  refused({"--set", head_1, "--targets", "0:5"}, "--targets: 0:5 must lie from 1 to 32");
+  refused({"--set", head_1, "--targets", "30:33"}, "--targets: 30:33 must lie from 1 to 32");
+  refused({"--set", head_1, "--targets", "5:4"}, "--targets: 5:4 holds nothing");
   refused({"--set", head_1, "--targets", "32"}, "--targets: 32; must be from 1 to 31");
   refused({"--set", head_1, "--targets", "0"}, "--targets: 0; must be at least 1");
 }
@@ -124,7 +142,7 @@ TEST_F(Intervene, ComparesTheLogitsOfTwoTokens) {
               1e-6);
   EXPECT_EQ(other.at("arms").at(0).at("nll"), arm.at("nll"));
   EXPECT_THAT(call({"--set", head_1, "--answer", "11", "--foil", "30"}).out,
-              HasSubstr("logit difference token 11 less token 30: "));
+              HasSubstr("logit of token 11 minus logit of token 30: "));
   refused({"--set", head_1, "--answer", "11"}, "--foil: is missing; --answer and --foil go together");
   refused({"--set", head_1, "--answer", "11", "--foil", "x"}, "with token ids there is no tokenizer; give an id");
 }
@@ -240,13 +258,45 @@ TEST_F(Intervene, ARunIsKeptContinuedAndPrintedAgain) {
 TEST_F(Intervene, EstimatesByOneBackwardPass) {
   const Json json = json_of({"--each-head", "--approximate"}), exact = json_of({"--each-head"});
   ASSERT_EQ(json.at("arms").size(), exact.at("arms").size());
-  EXPECT_EQ(json.at("exact"), 12);
+  ASSERT_EQ(json.at("kinds").size(), 1u);
+  EXPECT_EQ(json.at("kinds").at(0).at("kind"), "attn.hook_z=zero");
+  EXPECT_EQ(json.at("kinds").at(0).at("exact"), 12);
   EXPECT_NEAR(json.at("native").get<double>(), exact.at("native").at("nll").get<double>(), 1e-6);
   for (std::size_t i = 0; i < exact.at("arms").size(); ++i)
     EXPECT_NEAR(json.at("arms").at(i).at("exact").get<double>(), exact.at("arms").at(i).at("delta").get<double>(),
                 1e-6);
   EXPECT_THAT(call({"--each-head", "--approximate"}).out, HasSubstr("estimated 12 interventions by one backward pass"));
   refused({"--each-head", "--approximate", "--stream-weights"}, "leave --stream-weights out");
+  const std::string table = folder_.path() / "estimates.csv";
+  ASSERT_EQ(call({"--each-head", "--approximate", "--out", table}).exit_code, 0);
+  EXPECT_THAT(bytes_of(table), HasSubstr("\n,blocks.0.attn.hook_z[head=0]=zero,attn.hook_z=zero,1,"));
+  refused({"--each-head", "--approximate", "--out", table}, "--out: ");
+  refused({"--each-head", "--approximate", "--out", folder_.path() / "run"}, "must be a CSV file, FILE.csv");
+}
+
+/// Several places in one pass, some heads each alone, and keys that queries no longer see.
+TEST_F(Intervene, WritesToSeveralPlaces) {
+  const auto effect = [&](const std::string& set) {
+    Json arm = json_of({"--set", set}).at("arms").at(0);
+    return std::vector<double>{arm.at("nll"), arm.at("site_norm_before"), arm.at("largest_logit_change")};
+  };
+  EXPECT_EQ(effect("blocks.{0,2}.attn.hook_z[head=1,3]=zero"),
+            effect("blocks.0.attn.hook_z[head=1]=zero + blocks.0.attn.hook_z[head=3]=zero + "
+                   "blocks.2.attn.hook_z[head=1]=zero + blocks.2.attn.hook_z[head=3]=zero"));
+  const auto range = effect("blocks.1.hook_resid_pre[position=4:7]=zero"),
+             each = effect("blocks.1.hook_resid_pre[position=4,5,6]=zero");
+  for (std::size_t i = 0; i < range.size(); ++i) EXPECT_NEAR(range[i], each[i], 1e-5 * range[i]);
+  const Json heads = json_of({"--heads", "2.1,0.3"});
+  ASSERT_EQ(heads.at("arms").size(), 2u);
+  EXPECT_EQ(heads.at("arms").at(0).at("intervention"), "blocks.2.attn.hook_z[head=1]=zero");
+  EXPECT_FALSE(heads.at("arms").at(0).at("control").is_null());
+  // A knockout enlarges the other weights; zero alone does not.
+  const std::string key = "blocks.1.attn.hook_pattern[head=2][position=1:32][key=0]=";
+  EXPECT_NE(effect(key + "knockout")[0], effect(key + "zero")[0]);
+  EXPECT_EQ(json_of({"--set", key + "knockout", "--approximate"}).at("arms").size(), 1u);
+  refused({"--set", "blocks.1.attn.hook_pattern[key=0]=knockout"}, "query 0 sees no other key");
+  refused({"--heads", "0.9"}, "query head 9 is out of range");
+  refused({"--heads", "0.1", "--each-head"}, "--heads: --each-head has these too");
 }
 
 TEST_F(Intervene, ARunIsReported) {
@@ -256,6 +306,13 @@ TEST_F(Intervene, ARunIsReported) {
   EXPECT_EQ(report.exit_code, 0) << report.error;
   EXPECT_TRUE(fs::exists(out + "/report/intervention-maps.svg"));
   EXPECT_THAT(bytes_of(out + "/report/summary.json"), HasSubstr("\"intervention\""));
+  EXPECT_THAT(bytes_of(out + "/report/report.html"), HasSubstr("<title>llama on "));
+  // A run of an earlier version has no names; the family stands for the model.
+  fs::remove(out + "/names.json");
+  ASSERT_EQ(run_gainlens({"report", out}).exit_code, 0);
+  EXPECT_THAT(bytes_of(out + "/report/report.html"), HasSubstr("<title>llama: gainlens report"));
+  write_file(out + "/names.json", "{}");
+  expect_refused(run_gainlens({"report", out}), "names.json: is damaged");
 }
 
 TEST_F(Intervene, PatchesFromAFileOfCapture) {

@@ -133,25 +133,45 @@ TEST_F(Patching, IsEstimatedByOneBackwardPass) {
   const Json json = json_of(words), exact = json_of(answer_);
   for (const char* direction : {"denoising", "noising"}) {
     const Json& found = json.at(direction);
-    EXPECT_EQ(found.at("exact"), 20);
-    EXPECT_LE(found.at("rank_correlation").get<double>(), 1);
+    EXPECT_NEAR(found.at("other").get<double>(), exact.at(direction).at("other").get<double>(), 1e-5);
+    const Json& kinds = found.at("kinds");
+    ASSERT_EQ(kinds.size(), 2u);
+    EXPECT_EQ(kinds.at(0).at("kind"), "hook_resid_pre=patch");
+    EXPECT_EQ(kinds.at(0).at("arms"), 3 * 6);
+    EXPECT_LE(kinds.at(0).at("acting").get<int>(), 3 * 4);  // two positions lie before the first token that differs
+    EXPECT_EQ(kinds.at(1).at("kind"), "attn.hook_z=patch");
+    EXPECT_EQ(kinds.at(1).at("exact"), kinds.at(1).at("acting"));
+    EXPECT_LE(kinds.at(1).at("rank_correlation").get<double>(), 1);
     EXPECT_NEAR(found.at("native").get<double>(), exact.at(direction).at("base").get<double>(), 1e-5);
     const Json& patches = exact.at(direction).at("patches");
     ASSERT_EQ(found.at("arms").size(), patches.size());
-    int drawn = 0;
     for (std::size_t i = 0; i < patches.size(); ++i) {
       const Json& arm = found.at("arms").at(i);
+      EXPECT_EQ(arm.contains("exact"), arm.at("acts").get<bool>());  // fewer than 20 of each kind act
+      if (patches.at(i).at("changes_nothing") == true) {
+        EXPECT_EQ(arm.at("acts"), false) << arm;
+        EXPECT_EQ(arm.at("estimate"), 0) << arm;
+      }
+      EXPECT_NEAR(
+          arm.at("normalised").get<double>(),
+          arm.at("estimate").get<double>() / (found.at("other").get<double>() - found.at("native").get<double>()),
+          1e-9);
       if (!arm.contains("exact")) continue;
-      ++drawn;
+      EXPECT_NEAR(arm.at("exact_normalised").get<double>(), normalised(exact.at(direction), i), 1e-3);
       EXPECT_NEAR(arm.at("exact").get<double>(),
                   patches.at(i).at("metric").get<double>() - exact.at(direction).at("base").get<double>(), 1e-5);
     }
-    EXPECT_EQ(drawn, 20);
   }
   EXPECT_THAT(call(words).out, HasSubstr("rank correlation "));
   expect_refused(call({"--approximate"}), "needs --answer and --foil");
-  words.insert(words.end(), {"--out", folder_.path() / "run"});
-  expect_refused(call(words), "leave --out out");
+  const std::string table = folder_.path() / "estimates.csv";
+  words.insert(words.end(), {"--out", table});
+  ASSERT_EQ(call(words).exit_code, 0);
+  EXPECT_THAT(bytes_of(table),
+              HasSubstr("\nnoising,blocks.0.hook_resid_pre[position=2]=patch,hook_resid_pre=patch,1,"));
+  words.back() = folder_.path() / "run";
+  expect_refused(call(words), "must be a CSV file, FILE.csv");
+  EXPECT_FALSE(fs::exists(folder_.path() / "run"));
 }
 
 TEST_F(Patching, IsReported) {
@@ -159,7 +179,9 @@ TEST_F(Patching, IsReported) {
   ASSERT_EQ(call({"--out", out}).exit_code, 0);
   const ProgramResult report = run_gainlens({"report", out});
   EXPECT_EQ(report.exit_code, 0) << report.error;
-  EXPECT_TRUE(fs::exists(out + "/report/report.html"));
+  const std::string page = bytes_of(out + "/report/report.html");
+  EXPECT_THAT(page, HasSubstr("<title>llama: "));
+  EXPECT_THAT(page, HasSubstr("token 33 | token 21"));  // on the axis of positions
   expect_refused(run_gainlens({"compare", out}), "`gainlens report " + out + "` shows it");
   expect_refused(run_gainlens({"report", out, out + "x"}), "is a run of intervene; give it alone");
   expect_refused(run_gainlens({"report", out, "--at", "1k"}), "--at: is for sweeps");

@@ -73,7 +73,8 @@ TEST(DepthRun, RefusesADamagedFile) {
     EXPECT_THAT([&] { runfile::read_depth_run(folder.path()); },
                 ThrowsMessage<InvalidArgument>(::testing::AllOf(HasSubstr(words), HasSubstr("--depth-precision"))));
   };
-  refused("/version", 2, "another format or version");
+  refused("/version", 3, "another format or version");
+  refused("/version", 1, "is of version 1, whose error of the diagonal rule rested on drawn errors");
   refused("/starts", Json::array({1}), "other quantiles");
   refused("/chunks", Json::array(), "no chunks");
   refused("/chunks/0/layers/1/layer", 5, "no gap");

@@ -105,6 +105,48 @@ TEST(MeasureDepth, CarriesEachReadingFromLayerToLayer) {
   EXPECT_EQ(measure_depth(model, config, weights_of(config), chunk, options), found);
 }
 
+/// The rule beside the Jacobian of the decoder itself, by central differences of whole passes from its middle stream
+/// on.
+TEST(MeasureDepth, SetsTheRuleBesideTheWholeJacobian) {
+  const c10::InferenceMode inference;
+  const DecoderConfig config = some_config();
+  models::Decoder model = random_decoder(config);
+  const data::Chunk chunk = some_chunk(64);
+  const hooks::Tokens tokens = sweep::one_sequence(chunk.tokens);
+  const DepthOptions options{.layers = 1, .truth_queries = 4};
+  const runfile::DepthChunk found = measure_depth(model, config, weights_of(config), chunk, options);
+  const at::Tensor queries = measured_queries(64, 256).slice(0, 0, {}, 4);
+  const auto after = [&](std::int64_t coordinate, double step) {
+    at::Tensor seen;
+    hooks::Hooks hooks;
+    hooks.replace(hooks::Glob("blocks.0.hook_resid_mid"), [&](const hooks::Site&, const at::Tensor& middle) {
+      at::Tensor moved = middle.clone();
+      moved.select(2, coordinate).add_(step);
+      return moved;
+    });
+    hooks.observe(hooks::block_site(0, "hook_resid_post"), [&](auto&, const at::Tensor& post) { seen = post[0]; });
+    hooks::ForwardOptions forward;
+    forward.stop_at_layer = 1;
+    model.forward(tokens, forward, hooks);
+    return seen.index_select(0, queries);
+  };
+  std::vector<at::Tensor> columns;
+  for (std::int64_t i = 0; i < 16; ++i) columns.push_back((after(i, 1e-5) - after(i, -1e-5)) / 2e-5);
+  const at::Tensor whole = at::stack(columns, 2);  // [query, out, in] of I + J
+  const DepthReadings readings = read_layers(model, tokens, queries, options);
+  const at::Tensor variance =
+      readings.start + observed_variance(config, weights_of(config)(0), readings.layers[0]).independent;
+  const at::Tensor truth = at::matmul(whole.square(), variance.unsqueeze(2)).squeeze(2).mean(0);
+  const at::Tensor rule = (whole.diagonal(0, 1, 2).square().clamp_min(0.01) * variance).mean(0);
+  const runfile::DepthQuantiles expected = quantiles_of(rule / truth - 1), error = found.layers[0].truth->rule_error;
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(error[i], expected[i], 1e-6);
+  EXPECT_LT(error.back(), 0);  // what the rule leaves out is never below 0
+  // A layer with many products is measured at one query at least.
+  DepthOptions few = options;
+  few.truth_products = 1;
+  EXPECT_NE(measure_depth(model, config, weights_of(config), chunk, few).layers[0].truth->rule_error, error);
+}
+
 TEST(CarriedByModel, IsTheDrawnVarianceWhereLayersAddNothing) {
   const c10::InferenceMode inference;
   const DecoderConfig config = small_config();

@@ -44,6 +44,19 @@ TEST(EveryUnit, HasOneInterventionForEachUnitAndMode) {
   EXPECT_THAT(texts({}), SizeIs(0));
 }
 
+TEST(EveryUnit, TakesSomeHeads) {
+  EXPECT_THAT(texts({.some_heads = parse_heads("1.3,0.2", "--heads"), .modes = {Mode::zero, Mode::mean}}),
+              ElementsAre("blocks.1.attn.hook_z[head=3]=zero", "blocks.1.attn.hook_z[head=3]=mean",
+                          "blocks.0.attn.hook_z[head=2]=zero", "blocks.0.attn.hook_z[head=2]=mean"));
+  for (const char* wrong : {"", "5", "5.", ".5", "5.1,", "5.1 ,6.1", "-1.2", "1.-2", "5.1.2", "a.b"})
+    EXPECT_THAT(gainlens::testing::refusal_of([&] { parse_heads(wrong, "--heads"); }), HasSubstr("is no head; give"))
+        << wrong;
+  EXPECT_THAT(gainlens::testing::refusal_of([] {
+                texts({.some_heads = {{0, 1}}, .heads = true});
+              }),
+              HasSubstr("--each-head has these too"));
+}
+
 TEST(EveryUnit, LeavesOutLayersOfLinearAttention) {
   EXPECT_THAT(texts({.heads = true}, with_linear_layers(false)),
               ElementsAre("blocks.1.attn.hook_z[head=0]=zero", "blocks.1.attn.hook_z[head=1]=zero",

@@ -11,7 +11,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gainlens::interventions {
@@ -199,6 +203,82 @@ TEST(Contexts, GrowToTheLeft) {
   EXPECT_EQ(last_tokens({1, 2, 3, 4, 5}, 3, false), (Tokens{3, 4, 5}));
   EXPECT_EQ(last_tokens({1, 2, 3, 4, 5}, 3, true), (Tokens{1, 4, 5}));
   EXPECT_EQ(last_tokens({1, 2, 3}, 3, true), (Tokens{1, 2, 3}));
+}
+
+/// The formula of docs/analyses/prediction-3.md, with nothing of the program: MT19937-64 by its recurrence (Nishimura
+/// 2000), SplitMix64, and the shuffle.
+class OrdersByFormula {
+ public:
+  OrdersByFormula(std::uint64_t seed, std::uint64_t document, std::uint64_t tokens, std::uint64_t layer) {
+    state_[0] = split_mix(split_mix(seed) ^ (document << 40) ^ (tokens << 14) ^ layer);
+    for (std::uint64_t i = 1; i < words; ++i)
+      state_[i] = 6364136223846793005u * (state_[i - 1] ^ (state_[i - 1] >> 62)) + i;
+  }
+
+  std::vector<std::int64_t> next(std::int64_t queries) {
+    std::vector<std::int64_t> list;
+    for (std::int64_t i = 0; i < queries; ++i) list.push_back(i);
+    for (std::uint64_t i = list.size(); i >= 2; --i) {
+      const std::uint64_t left_out = (0 - i) % i;  // 2^64 mod i
+      std::uint64_t r = number();
+      while (left_out != 0 && r >= 0 - left_out) r = number();
+      std::swap(list[i - 1], list[r % i]);
+    }
+    return list;
+  }
+
+ private:
+  static constexpr std::uint64_t words = 312;
+
+  static std::uint64_t split_mix(std::uint64_t x) {
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+  }
+
+  std::uint64_t number() {
+    const std::uint64_t i = place_++ % words, upper = ~std::uint64_t{0} << 31;
+    const std::uint64_t x = (state_[i] & upper) | (state_[(i + 1) % words] & ~upper);
+    state_[i] = state_[(i + 156) % words] ^ (x >> 1) ^ (x % 2 == 1 ? 0xb5026f5aa96619e9u : 0);
+    std::uint64_t y = state_[i];
+    y ^= (y >> 29) & 0x5555555555555555u;
+    y ^= (y << 17) & 0x71d67fffeda60000u;
+    y ^= (y << 37) & 0xfff7eee000000000u;
+    return y ^ (y >> 43);
+  }
+
+  std::array<std::uint64_t, words> state_{};
+  std::uint64_t place_ = 0;
+};
+
+TEST(PermutedOrders, AreThoseOfTheFormula) {
+  constexpr std::int64_t heads = 3;
+  for (const std::uint64_t seed : {std::uint64_t{0}, std::uint64_t{7}, ~std::uint64_t{0}}) {
+    for (const std::int64_t tokens : {2, 24, 700}) {
+      OrdersByFormula expected(seed, 5, static_cast<std::uint64_t>(tokens), 9);
+      const auto orders = query_orders(heads, tokens, seed, permutation_draw(5, tokens, 9));
+      ASSERT_EQ(std::ssize(orders), heads);
+      for (const auto& order : orders) EXPECT_EQ(order, expected.next(tokens));
+    }
+  }
+  // Numbers that another program may be compared with.
+  EXPECT_THAT(query_orders(1, 8, 0, permutation_draw(3, 8, 2)).front(), ElementsAre(0, 6, 3, 2, 4, 7, 1, 5));
+}
+
+/// A query gets what the formula's query had: K' differs from query to query.
+TEST(PermutedOrders, AreThoseOfTheArm) {
+  const at::Tensor precision = at::rand({3, 24, 4}, at::kDouble) + 0.1, gate = at::full({3, 24, 1}, 0.5, at::kDouble);
+  LayerCalibration calibration;
+  calibration.gain_mean = at::full({3, 1}, 0.5, at::kDouble);
+  calibration.lambda = {1.5, std::nullopt, 0.5};
+  const at::Tensor gain = gate_of_arm(GateArm::gain, precision, gate, calibration, 0, 0);
+  const at::Tensor found = gate_of_arm(GateArm::permuted, precision, gate, calibration, 7, permutation_draw(1, 24, 4));
+  OrdersByFormula expected(7, 1, 24, 4);
+  for (std::int64_t head = 0; head < 3; ++head) {
+    const at::Tensor order = at::tensor(expected.next(24));
+    EXPECT_TRUE(at::equal(found[head], gain[head].index_select(0, order))) << head;
+  }
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <string>
 
@@ -52,6 +53,43 @@ TEST(Place, APartIsAViewOfHeadAndPosition) {
   EXPECT_TRUE(at::equal(placed(weights.text()).part(pattern, weights), pattern.slice(1, 2, 3).slice(2, 7, 8)));
 }
 
+TEST(Place, APartMayBeARangeOfPositionsAndKeys) {
+  const Write write = parse_intervention("blocks.1.hook_resid_pre[position=4:7]=zero").writes.front();
+  const at::Tensor site = at::arange(length * 16).view({1, length, 16});
+  EXPECT_TRUE(at::equal(placed(write.text()).part(site, write), site.slice(1, 4, 7)));
+  const std::string text = "blocks.1.attn.hook_pattern[head=2][position=5:8][key=1:3]=";
+  const at::Tensor pattern = at::arange(4 * length * length).view({1, 4, length, length});
+  const at::Tensor rows = pattern.slice(1, 2, 3).slice(2, 5, 8);
+  const Write zero = parse_intervention(text + "zero").writes.front(),
+              knockout = parse_intervention(text + "knockout").writes.front();
+  EXPECT_TRUE(at::equal(placed(zero.text()).part(pattern, zero), rows.slice(3, 1, 3)));
+  EXPECT_TRUE(at::equal(placed(knockout.text()).part(pattern, knockout), rows));
+}
+
+/// A softmax without the keys, of scores that are made up here.
+TEST(Place, AKnockoutIsASoftmaxWithoutTheKeys) {
+  for (const bool sink : {false, true}) {
+    models::DecoderConfig config = small_config();
+    config.sink_logits = sink;
+    const Arm arm = place_arm(parse_intervention("blocks.1.attn.hook_pattern[position=1:10][key=0]=knockout"), config,
+                              models::decoder_sites(config), length, at::kDouble);
+    at::Tensor scores = 5 * at::randn({1, 4, length, length + 1}, at::kDouble);  // the last one is that of the sink
+    scores.slice(3, 0, length).masked_fill_(at::ones({length, length}, at::kBool).triu(1), -HUGE_VAL);
+    if (!sink) scores.select(3, length).fill_(-HUGE_VAL);
+    const at::Tensor native = scores.softmax(-1).slice(3, 0, length).slice(2, 1);
+    scores.select(3, 0).fill_(-HUGE_VAL);
+    const at::Tensor expected = scores.softmax(-1).slice(3, 0, length).slice(2, 1);
+    const at::Tensor found = new_values(arm.writes.front(), native, {}, {});
+    EXPECT_LT((found - expected).abs().max().item<double>(), 1e-12) << sink;
+  }
+  const auto sites = models::decoder_sites(small_config());
+  const Arm all = place_arm(parse_intervention("blocks.1.attn.hook_pattern[key=0]=knockout"), small_config(), sites,
+                            length, at::kDouble);
+  const at::Tensor weights = at::ones({1, 4, length, length}, at::kDouble).tril();
+  EXPECT_THAT(refusal_of([&] { new_values(all.writes.front(), weights / weights.sum(-1, true), {}, {}); }),
+              HasSubstr("query 0 sees no other key; leave it out with [position=START:STOP]"));
+}
+
 TEST(Place, WrongOnesAreRefused) {
   EXPECT_THAT(refusal("blocks.1.attn.hook_zz=zero"), HasSubstr("did you mean 'blocks.1.attn.hook_z'?"));
   EXPECT_THAT(refusal("blocks.7.attn.hook_z=zero"), HasSubstr("layer 7 is out of range; the model has layers 0 to 1"));
@@ -65,6 +103,11 @@ TEST(Place, WrongOnesAreRefused) {
   EXPECT_THAT(refusal("hook_logits=zero"), HasSubstr("can be observed, not replaced"));
   EXPECT_THAT(refusal("blocks.1.attn.hook_gate=zero"), HasSubstr("the model has no gates"));
   EXPECT_THAT(refusal("blocks.1.attn.hook_pattern=mean"), HasSubstr("have no mean over positions"));
+  EXPECT_THAT(refusal("blocks.1.attn.hook_v[key=0]=zero"), HasSubstr("only attn.hook_pattern has keys"));
+  EXPECT_THAT(refusal("blocks.1.attn.hook_pattern[key=10]=zero"),
+              HasSubstr("key 10 is out of range; there are 10 keys"));
+  EXPECT_THAT(refusal("blocks.1.attn.hook_pattern=knockout"), HasSubstr("a knockout needs the keys"));
+  EXPECT_THAT(refusal("hook_embed[position=8:11]=zero"), HasSubstr("position 10 is out of range"));
   EXPECT_THAT(refusal("blocks.1.attn.hook_pattern=resample"), HasSubstr("no counterpart in another document"));
   models::DecoderConfig linear = small_config();
   linear.delta = {.layers = {true, false}, .key_heads = 2, .value_heads = 4, .key_dim = 6, .value_dim = 5, .kernel = 3};

@@ -61,6 +61,27 @@ TEST(StreamReading, ReadsTheLastTargetsAlone) {
   EXPECT_EQ(late[1].losses[0], late[0].losses[0]);
 }
 
+/// Targets that end before the document: the logits after them are read for an answer alone.
+TEST(StreamReading, ReadsTargetsInTheMiddle) {
+  Identity model;
+  at::Tensor base = at::zeros({1, 4, 3}, at::kDouble), changed = base.clone();
+  changed[0][1][2] = std::log(2.0);  // predicts the token at position 2
+  changed[0][2][0] = 100;            // predicts the token at position 3, which is not asked for
+  changed[0][3][0] = -5;
+  Question question{.pair = {}, .reference = {}, .targets = 1, .after = 1};
+  const auto found = read_streams(model, base, {{changed, 0}}, tokens, question);
+  ASSERT_EQ(found[1].losses.size(), 1u);
+  EXPECT_NEAR(found[1].losses[0], std::log(2.0), 1e-15);
+  EXPECT_NEAR(found[1].largest_change, std::log(2.0), 1e-15);
+  EXPECT_EQ(found[1].answer, std::nullopt);
+  question.pair = AnswerPair{1, 0};
+  const auto answered = read_streams(model, base, {{changed, 3}}, tokens, question);
+  EXPECT_EQ(answered[0].answer, 0);
+  EXPECT_EQ(answered[1].answer, 5);
+  EXPECT_EQ(answered[1].largest_change, 5);
+  EXPECT_EQ(answered[1].losses, answered[0].losses);
+}
+
 TEST(StreamReading, RefusesLogitsThatAreNotFinite) {
   Identity model;
   at::Tensor base = at::zeros({1, 4, 3});

@@ -25,10 +25,50 @@ TEST(InterventionText, IsReadAndWrittenBack) {
   ASSERT_EQ(joint.writes.size(), 2u);
   EXPECT_EQ(joint.writes[0].head, 4);
   EXPECT_FALSE(joint.writes[0].position);
-  EXPECT_EQ(joint.writes[1].position, 7);
+  EXPECT_EQ(joint.writes[1].position, IndexRange::one(7));
   EXPECT_EQ(joint.writes[1].mode, Mode::scale);
   EXPECT_EQ(joint.writes[1].factor, 0.1);
   EXPECT_EQ(joint.text(), "a[head=4]=zero + b[position=7]=0.1");
+}
+
+/// Lists, ranges and braces stand for writes that act together.
+TEST(InterventionText, ListsStandForSeveralWrites) {
+  const auto read = [](const std::string& text) { return parse_intervention(text).text(); };
+  EXPECT_EQ(read("a[head=1,3]=zero"), "a[head=1]=zero + a[head=3]=zero");
+  EXPECT_EQ(read("a[head=1:3]=zero"), "a[head=1]=zero + a[head=2]=zero");
+  EXPECT_EQ(read("a[position=3,41:81]=2"), "a[position=3]=2 + a[position=41:81]=2");
+  EXPECT_EQ(read("blocks.{5,11}.hook_mlp_out=zero"), "blocks.5.hook_mlp_out=zero + blocks.11.hook_mlp_out=zero");
+  EXPECT_EQ(read("blocks.{1:3}.attn.hook_z[head=0,2]=mean"),
+            "blocks.1.attn.hook_z[head=0]=mean + blocks.1.attn.hook_z[head=2]=mean + "
+            "blocks.2.attn.hook_z[head=0]=mean + blocks.2.attn.hook_z[head=2]=mean");
+  EXPECT_EQ(read("p[position=2:9][key=0]=knockout"), "p[position=2:9][key=0]=knockout");
+  EXPECT_EQ(read("p[key=0,4:6]=zero"), "p[key=0]=zero + p[key=4:6]=zero");
+  const Write write = parse_intervention("p[position=2:9][key=1:3]=knockout").writes.front();
+  EXPECT_EQ(write.position, (IndexRange{2, 9}));
+  EXPECT_EQ(write.key, (IndexRange{1, 3}));
+  EXPECT_EQ(write.mode, Mode::knockout);
+}
+
+TEST(InterventionText, WrongListsAreRefused) {
+  const auto refusal = [](const std::string& text) { return refusal_of([&] { parse_intervention(text); }); };
+  EXPECT_THAT(refusal("a[position=5:5]=zero"), HasSubstr("position=5:5 holds nothing: STOP is not included"));
+  EXPECT_THAT(refusal("a[position=5:]=zero"), HasSubstr("position=5: must be a whole number from 0 on, or START:STOP"));
+  EXPECT_THAT(refusal("a[head=1,]=zero"), HasSubstr("head= must be a whole number"));
+  EXPECT_THAT(refusal("a[head=1,1]=zero"), HasSubstr("two writes change the same numbers of a"));
+  EXPECT_THAT(refusal("a[position=1:5]=zero + a[position=4]=zero"), HasSubstr("two writes change the same numbers"));
+  EXPECT_EQ(refusal("a[position=1:4]=zero + a[position=4]=zero"), "accepted");
+  EXPECT_THAT(refusal("blocks.{1,2.hook=zero"), HasSubstr("the brace '{' is not closed"));
+  EXPECT_THAT(refusal("blocks.{}.hook=zero"), HasSubstr("layer  must be a whole number"));
+  EXPECT_THAT(refusal("a[head=0:99999999]=zero"), HasSubstr("the most are 4096"));
+  EXPECT_THAT(refusal("a.{0:100}[head=0:100]=zero"), HasSubstr("the most are 4096"));
+  EXPECT_THAT(refusal("p[key=0]=knockout + p[key=4]=knockout"), HasSubstr("give a knockout one range of keys"));
+}
+
+TEST(InterventionText, TheKindOfAWriteLeavesOutItsPlace) {
+  const auto kind = [](const std::string& text) { return parse_intervention(text).writes.front().kind(); };
+  EXPECT_EQ(kind("blocks.3.attn.hook_z[head=2]=zero"), "attn.hook_z=zero");
+  EXPECT_EQ(kind("blocks.12.hook_resid_pre[position=2]=patch"), "hook_resid_pre=patch");
+  EXPECT_EQ(kind("hook_embed[position=2]=0.5"), "hook_embed=0.5");
 }
 
 TEST(InterventionText, BracketsStandInEitherOrder) {
@@ -45,14 +85,14 @@ TEST(InterventionText, TheSameInterventionHasOneKey) {
 
 TEST(InterventionText, WrongOnesAreRefused) {
   const auto refusal = [](const std::string& text) { return refusal_of([&] { parse_intervention(text); }); };
-  EXPECT_THAT(refusal(""), HasSubstr("must be SITE[head=H][position=P]=VALUE"));
-  EXPECT_THAT(refusal("a"), HasSubstr("must be SITE[head=H][position=P]=VALUE"));
-  EXPECT_THAT(refusal("=zero"), HasSubstr("must be SITE[head=H][position=P]=VALUE"));
+  EXPECT_THAT(refusal(""), HasSubstr("must be SITE[head=H][position=P][key=K]=VALUE"));
+  EXPECT_THAT(refusal("a"), HasSubstr("must be SITE[head=H][position=P][key=K]=VALUE"));
+  EXPECT_THAT(refusal("=zero"), HasSubstr("must be SITE[head=H][position=P][key=K]=VALUE"));
   EXPECT_THAT(refusal("a="), HasSubstr("after the site must stand =VALUE"));
   EXPECT_THAT(refusal("a[head=1]"), HasSubstr("after the site must stand =VALUE"));
-  EXPECT_THAT(refusal("a[heed=1]=zero"), HasSubstr("'[heed=': a bracket must be [head=H] or [position=P]"));
-  EXPECT_THAT(refusal("a[head]=zero"), HasSubstr("a bracket must be [head=H] or [position=P]"));
-  EXPECT_THAT(refusal("a[head=1=zero"), HasSubstr("a bracket must be [head=H] or [position=P]"));
+  EXPECT_THAT(refusal("a[heed=1]=zero"), HasSubstr("'[heed=': a bracket must be [head=H], [position=P] or [key=K]"));
+  EXPECT_THAT(refusal("a[head]=zero"), HasSubstr("a bracket must be [head=H], [position=P] or [key=K]"));
+  EXPECT_THAT(refusal("a[head=1=zero"), HasSubstr("a bracket must be [head=H], [position=P] or [key=K]"));
   EXPECT_THAT(refusal("a[head=-1]=zero"), HasSubstr("head=-1 must be a whole number from 0 on"));
   EXPECT_THAT(refusal("a[head=1.5]=zero"), HasSubstr("head=1.5 must be a whole number from 0 on"));
   EXPECT_THAT(refusal("a[head=99999999999999999999]=zero"), HasSubstr("must be a whole number from 0 on"));
@@ -65,7 +105,7 @@ TEST(InterventionText, WrongOnesAreRefused) {
   EXPECT_THAT(refusal("a[head=1]=zero + a[head=1]=mean"), HasSubstr("two writes change the same numbers of a"));
   EXPECT_THAT(refusal("a[head=1]=zero + a[position=3]=zero"), HasSubstr("two writes change the same numbers of a"));
   EXPECT_EQ(refusal("a[head=1]=zero + a[head=2]=zero"), "accepted");
-  EXPECT_THAT(refusal("a[head=1]=zero + "), HasSubstr("must be SITE[head=H][position=P]=VALUE"));
+  EXPECT_THAT(refusal("a[head=1]=zero + "), HasSubstr("must be SITE[head=H][position=P][key=K]=VALUE"));
 }
 
 TEST(InterventionText, ModesHaveNames) {

@@ -27,12 +27,15 @@ analyses::InterventionEffects some_effects() {
 TEST(InterventionsReport, HasTheTableAndTheMap) {
   const gainlens::testing::TemporaryFolder folder;
   const analyses::InterventionEffects effects = some_effects();
-  const WrittenReport written = write_interventions_report({&effects, "2 documents of 32 tokens"}, folder.path() / "r");
+  const WrittenReport written = write_interventions_report(
+      {&effects, "2 documents of 32 tokens", {.model = "tiny", .text = "wiki.txt"}}, folder.path() / "r");
   EXPECT_TRUE(written.left_out.empty());
   EXPECT_TRUE(written.failed.empty());
   const std::string page = bytes_of(folder.path() / "r" / "report.html");
   EXPECT_THAT(page, HasSubstr("<svg"));
   EXPECT_THAT(page, HasSubstr("4 interventions changed their site"));
+  EXPECT_THAT(page, HasSubstr("<title>tiny on wiki.txt: gainlens report</title>"));
+  EXPECT_THAT(page, HasSubstr("each alone, in tiny on wiki.txt: 2 documents of 32 tokens."));
   EXPECT_THAT(page, HasSubstr("blocks.0.attn.hook_z[head=3]=zero"));
   EXPECT_THAT(bytes_of(folder.path() / "r" / "tables" / "interventions.csv"),
               HasSubstr("blocks.0.attn.hook_z[head=1]=zero,,3.5,0.1,"));
@@ -79,11 +82,20 @@ TEST(PatchingReport, HasAMapForEachDirection) {
   }
   run.directions[0].other = run.directions[1].base = 1;
   const analyses::PatchingEffects effects = analyses::patching_effects(run);
-  const WrittenReport written = write_patching_report({&effects}, folder.path() / "r");
+  const WrittenReport written =
+      write_patching_report({&effects, {.model = "tiny", .clean = "a <b>", .corrupt = "a c"}}, folder.path() / "r");
   EXPECT_TRUE(written.left_out.empty());
   EXPECT_TRUE(written.failed.empty());
   for (const char* name : {"patching-denoising", "patching-noising"})
     EXPECT_TRUE(std::filesystem::exists(folder.path() / "r" / (std::string(name) + ".svg"))) << name;
+  const std::string page = bytes_of(folder.path() / "r" / "report.html");
+  EXPECT_THAT(page, HasSubstr("<title>tiny: &#39;a &lt;b&gt;&#39; and &#39;a c&#39;: gainlens report</title>"));
+  EXPECT_THAT(page, HasSubstr("Activation patching in tiny between two prompts of 2 tokens"));
+  // The tokens stand along the axis, both of them where they differ.
+  const auto maps = analyses::patch_maps(effects, effects.directions.front());
+  EXPECT_THAT(maps.front().labels, ::testing::ElementsAre("a", "b | c"));
+  EXPECT_THAT(effect_map_figure("m", maps, "q", "")->script,
+              HasSubstr("rotate by 90 right (\"a 0\" 0, \"b | c 1\" 1)"));
   EXPECT_THAT(bytes_of(folder.path() / "r" / "tables" / "patching.csv"),
               HasSubstr("noising,p1,hook_resid_pre,0,,1,b,c,"));
 }
