@@ -93,24 +93,28 @@ struct Side {
   const RunReader& reader;
   LayerChoice chosen;
   std::vector<Maybe<Cells>> of_heads;  // compared_head_quantities
+  bool full_lists = false;             // of the keys of some head: its sink mass is too small
 };
 
 Side side_of(const RunReader& reader, LayerChoice chosen) {
   Side side{reader, std::move(chosen), {}};
   for (const std::string_view name : compared_head_quantities) {
-    if (name != "total_sink_mass") {
+    if (name != "sink_mass") {
       side.of_heads.push_back(Cells::read(reader, fmt::format("summary/{}", name)));
+    } else if (!reader.request().statistics) {
+      side.of_heads.push_back(Maybe<Cells>::none("the run has no statistics"));
     } else {
-      side.of_heads.push_back(reader.request().statistics ? sink_keys(reader).total_mass
-                                                          : Maybe<Cells>::none("the run has no statistics"));
+      SinkKeys sinks = sink_keys(reader);
+      side.full_lists = sinks.full_heads > 0;
+      side.of_heads.push_back(std::move(sinks.mass));
     }
   }
   return side;
 }
 
-/// Mean over heads of the total sink mass.
-ChunkValues total_mass(const Side& side, const Length& length) {
-  const auto place = std::ranges::find(compared_head_quantities, "total_sink_mass") - compared_head_quantities.begin();
+/// Mean over heads of the sink mass.
+ChunkValues sink_mass(const Side& side, const Length& length) {
+  const auto place = std::ranges::find(compared_head_quantities, "sink_mass") - compared_head_quantities.begin();
   const Maybe<Cells>& mass = side.of_heads[static_cast<std::size_t>(place)];
   if (!mass) return {{}, mass.reason()};
   ChunkValues chunks{{}, "no key can be a sink at this length"};
@@ -141,7 +145,7 @@ ChunkValues of_head(const Maybe<Cells>& cells, const Length& length, std::size_t
 ChunkValues chunk_values(const Side& side, const ComparedQuantity& quantity, const Length& length) {
   const RunReader& reader = side.reader;
   const LayerChoice& chosen = side.chosen;
-  if (quantity.name == "total_sink_mass") return total_mass(side, length);
+  if (quantity.name == "sink_mass") return sink_mass(side, length);
   if (quantity.name == "nll") return nll(reader, length);
   if (quantity.name == "sink_share" || quantity.name == "bos_mass") {
     std::vector<std::size_t> layers = layers_that_see_key_0(reader, length.tokens);
@@ -280,8 +284,7 @@ const std::vector<ComparedQuantity>& compared_quantities() {
           {stored.name, stored.label, stored.unit, stored.window == runfile::Window::last_quarter ? deep : all});
     }
     list.push_back({"sink_share", "sink share", "1", "layers that see key 0, column mean above 0.3"});
-    list.push_back({"total_sink_mass", "total sink mass", "1",
-                    "all layers, keys with a column mean of at least 0.3, second-half queries"});
+    list.push_back({"sink_mass", "sink mass", "1", "all layers, keys that take most attention, second-half queries"});
     list.push_back({"nll", "NLL", "nats per token", "every predicted token"});
     return list;
   }();
@@ -332,6 +335,12 @@ Comparison compare(const RunReader& first, const RunReader& second, const Option
   result.only_first = tokens_without(lengths, others);
   result.only_second = tokens_without(others, lengths);
   result.caveats = comparison_caveats(a, b, result);
+  if (one.full_lists || two.full_lists) {
+    result.caveats.push_back(fmt::format(
+        "Sink mass is too small where a run's list of {} keys of a head is full, which happens in long texts with many "
+        "sinks: compare it at shorter lengths.",
+        runfile::stored_sinks));
+  }
   return result;
 }
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,13 +25,16 @@ struct RunDifference {
 
 /// A quantity compared between runs: a mean over the cells of each chunk.
 struct ComparedQuantity {
-  std::string_view name;   ///< dataset, or "sink_share", "total_sink_mass"
+  std::string_view name;   ///< dataset, or "sink_share", "sink_mass"
   std::string_view label;  ///< as reports show it
   std::string_view unit;   ///< "1" for pure numbers; "value" is the unit of the value vectors
   std::string_view where;  ///< layers and queries of the mean
+
+  /// The largest possible value. The smallest one is 0 of every quantity.
+  double most() const { return unit == "1" ? 1 : std::numeric_limits<double>::infinity(); }
 };
 /// n_eff, entropy, observation_precision, kalman_gain, kalman_gain_scaled, gate, bos_mass, sink_share,
-/// total_sink_mass, nll.
+/// sink_mass, nll.
 const std::vector<ComparedQuantity>& compared_quantities();
 
 /// One quantity of two runs at one context length.
@@ -56,7 +60,7 @@ struct HeadDifference {
   std::int64_t head;
   std::vector<PairedDifference> quantities;  ///< of compared_head_quantities, in that order
 };
-inline constexpr std::array<std::string_view, 5> compared_head_quantities = {"bos_mass", "total_sink_mass", "n_eff",
+inline constexpr std::array<std::string_view, 5> compared_head_quantities = {"bos_mass", "sink_mass", "n_eff",
                                                                              "kalman_gain", "entropy"};
 
 /// How do two runs differ? They are compared chunk by chunk if the same length and sample number hold the same tokens

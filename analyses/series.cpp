@@ -6,11 +6,31 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <regex>
 #include <set>
 
 namespace gainlens::analyses {
 namespace {
+
+PairedDifference beside_itself(const PairedDifference& one) {
+  return {one.quantity, one.first, one.first, Measured::none("the first run"), Maybe<Interval>::none("the first run"),
+          one.pairs};
+}
+
+/// The heads of every run, as those of the first.
+void add_heads(Series& series, const std::vector<Comparison>& comparisons) {
+  for (const Comparison& one : comparisons)
+    if (!one.no_heads.empty() && series.no_heads.empty()) series.no_heads = one.no_heads;
+  if (!series.no_heads.empty()) return;
+  for (std::size_t i = 0; i < comparisons.size(); ++i)
+    std::ranges::copy_if(comparisons[i].heads, std::back_inserter(series.points[i + 1].heads),
+                         [&](const HeadDifference& head) { return head.tokens == series.tokens; });
+  for (const HeadDifference& head : series.points[1].heads) {
+    HeadDifference& first = series.points.front().heads.emplace_back(head);
+    for (PairedDifference& one : first.quantities) one = beside_itself(one);
+  }
+}
 
 void add_once(std::vector<std::string>& all, const std::vector<std::string>& more) {
   for (const std::string& one : more)
@@ -88,10 +108,9 @@ Series series(std::span<const SeriesRun> runs, bool by_step, const Options& opti
     found.points[i].quantities =
         std::ranges::find(comparisons[i - 1].lengths, found.tokens, &ComparedLength::tokens)->quantities;
   // The first run stands beside itself: its means are those that the second one was compared with.
-  for (const PairedDifference& one : found.points[1].quantities) {
-    found.points.front().quantities.push_back({one.quantity, one.first, one.first, Measured::none("the first run"),
-                                               Maybe<Interval>::none("the first run"), one.pairs});
-  }
+  for (const PairedDifference& one : found.points[1].quantities)
+    found.points.front().quantities.push_back(beside_itself(one));
+  add_heads(found, comparisons);
   return found;
 }
 
@@ -104,6 +123,7 @@ OrderedJson to_json(const Series& series) {
     for (const PairedDifference& one : point.quantities) row[std::string(one.quantity.name)] = to_json(one);
     json["runs"].push_back(std::move(row));
   }
+  if (!series.no_heads.empty()) json["heads_reason"] = series.no_heads;
   json["caveats"] = series.caveats;
   return json;
 }

@@ -25,6 +25,7 @@ struct SeriesPoint {
   std::string label;
   double place = 0;                          ///< on the axis
   std::vector<PairedDifference> quantities;  ///< as compared_quantities(); the first run has no differences
+  std::vector<HeadDifference> heads;         ///< at the series' length; empty where heads are not compared
 };
 
 struct Series {
@@ -32,6 +33,7 @@ struct Series {
   std::int64_t tokens = 0;           ///< the longest context length that every run has
   std::vector<SeriesPoint> points;   ///< in the order of the axis
   std::vector<std::string> caveats;  ///< of any comparison, each once
+  std::string no_heads;              ///< why heads are not compared one by one; empty if they are
 };
 
 /// The number of training steps in the name of a run: the last whole number in it ("step1000" is 1000).

@@ -1,5 +1,6 @@
 #include "analyses/sink_keys.h"
 
+#include "analyses/statistics.h"
 #include "analyses/token_class.h"
 #include "core/check.h"
 #include "core/quantity.h"
@@ -178,19 +179,6 @@ GroupName group_of(const SinkKey& key) {
   return {"", -1, key.position};
 }
 
-/// Sets the classes of keys that are sinks, from their texts and, for words, from how often they are sinks.
-void classify(std::vector<SinkKey>& keys, std::optional<std::int64_t> bos) {
-  std::map<std::pair<std::int64_t, std::string>, std::set<std::pair<std::int64_t, std::int64_t>>> places;
-  for (SinkKey& key : keys) {
-    key.token_class = bos && key.token == *bos ? TokenClass::bos : class_of_text(key.text);
-    if (!key.text.empty()) places[{key.length, key.text}].insert({key.sample, key.position});
-  }
-  for (SinkKey& key : keys) {
-    if (key.token_class == TokenClass::common && !key.text.empty() && places.at({key.length, key.text}).size() == 1)
-      key.token_class = TokenClass::rare;
-  }
-}
-
 /// Mean over the finite numbers; NaN if there is none.
 class FiniteMean {
  public:
@@ -206,31 +194,58 @@ class FiniteMean {
   std::int64_t count_ = 0;
 };
 
-/// The groups of one length, from all stored keys of it. Those that are sinks have classes.
-/// @param chunks  number of complete chunks of the length
-std::vector<SinkGroup> groups_of(const std::vector<SinkKey>& stored, double threshold, std::int64_t heads,
-                                 std::size_t chunks) {
-  std::map<std::pair<std::int64_t, GroupName>, std::vector<const SinkKey*>> members;
-  for (const SinkKey& key : stored) members[{key.layer, group_of(key)}].push_back(&key);
+/// A key with what is asked of it.
+struct JudgedKey {
+  SinkKey key;
+  bool counts;   ///< towards the sink mass
+  bool is_sink;  ///< from the threshold on
+};
+
+/// Sets the classes of keys, from their texts and, for words, from how often they stand here.
+void classify(std::vector<JudgedKey>& keys, std::optional<std::int64_t> bos) {
+  std::map<std::pair<std::int64_t, std::string>, std::set<std::pair<std::int64_t, std::int64_t>>> places;
+  for (auto& [key, counts, is_sink] : keys) {
+    key.token_class = bos && key.token == *bos ? TokenClass::bos : class_of_text(key.text);
+    if (!key.text.empty()) places[{key.length, key.text}].insert({key.sample, key.position});
+  }
+  for (auto& [key, counts, is_sink] : keys) {
+    if (key.token_class == TokenClass::common && !key.text.empty() && places.at({key.length, key.text}).size() == 1)
+      key.token_class = TokenClass::rare;
+  }
+}
+
+/// The groups of one length.
+std::vector<SinkGroup> groups_of(const std::vector<JudgedKey>& judged, std::int64_t heads, const Length& length) {
+  std::map<std::pair<std::int64_t, GroupName>, std::vector<const JudgedKey*>> members;
+  for (const JudgedKey& one : judged) members[{one.key.layer, group_of(one.key)}].push_back(&one);
   std::vector<SinkGroup> groups;
   for (const auto& [name, keys] : members) {
-    const auto sink =
-        std::find_if(keys.begin(), keys.end(), [&](const SinkKey* key) { return key->column_mean >= threshold; });
-    if (sink == keys.end()) continue;
+    const SinkKey& first = keys.front()->key;
     SinkGroup group{};
-    group.length = (*sink)->length;
+    group.length = first.length;
     group.layer = name.first;
-    group.text = (*sink)->text;
-    group.token = (*sink)->token;
-    group.token_class = (*sink)->token_class;
-    group.mass.assign(static_cast<std::size_t>(heads), 0);
+    group.text = first.text;
+    group.token = first.token;
+    group.token_class = first.token_class;
+    group.has_sink = std::any_of(keys.begin(), keys.end(), [](const JudgedKey* one) { return one->is_sink; });
+    // Chunk by chunk first, as the mass of a head is added up: where a head has one text, both are the same bits.
+    std::map<std::pair<std::int64_t, std::int64_t>, double> by_chunk;  // by head, chunk
     std::map<std::int64_t, std::set<std::int64_t>> positions;
     FiniteMean value, stream;
-    for (const SinkKey* key : keys) {
-      positions[key->sample].insert(key->position);
-      group.mass[static_cast<std::size_t>(key->head)] += key->second_half_mean / static_cast<double>(chunks);
-      value.add(key->value_norm_ratio);
-      stream.add(key->stream_ratio);
+    for (const JudgedKey* one : keys) {
+      const SinkKey& key = one->key;
+      positions[key.sample].insert(key.position);
+      if (one->counts) by_chunk[{key.head, key.sample}] += key.second_half_mean;
+      value.add(key.value_norm_ratio);
+      stream.add(key.stream_ratio);
+    }
+    for (std::int64_t head = 0; head < heads; ++head) {
+      std::vector<double> masses;
+      for (const std::int64_t sample : length.samples) {
+        const auto found = by_chunk.find({head, sample});
+        masses.push_back(found == by_chunk.end() ? 0 : found->second);
+      }
+      group.mass.push_back(mean(masses));
     }
     for (const auto& [sample, set] : positions) {
       group.positions.push_back({sample, {set.begin(), set.end()}});
@@ -268,7 +283,7 @@ std::vector<SinkLife> lives_of(const std::vector<SinkKey>& keys) {
 class Shares {
  public:
   Shares(const runfile::RunReader& reader, const Length& length)
-      : by_layer_(reader.layers().size()), shares_{length, not_known, {}, {}, {}, {}, 0} {
+      : by_layer_(reader.layers().size()), shares_{length, not_known, {}, {}, {}, {}, 0, 0} {
     for (const TokenClass token_class : token_classes) {
       shares_.by_class[token_class] = 0;
       shares_.keys[token_class] = 0;
@@ -276,17 +291,18 @@ class Shares {
     }
   }
 
-  /// @param total  total sink mass of the head; NaN where there is none
-  void add(std::size_t layer, double total, std::span<const SinkKey> sinks) {
-    if (!std::isfinite(total)) return;
-    by_layer_[layer].add(total);
-    all_.add(total);
+  /// @param mass  sink mass of the head; NaN where there is none
+  void add(std::size_t layer, double mass, std::span<const JudgedKey> keys) {
+    if (!std::isfinite(mass)) return;
+    by_layer_[layer].add(mass);
+    all_.add(mass);
     ++cells_;
-    for (const SinkKey& key : sinks) {
+    for (const auto& [key, counts, is_sink] : keys) {
+      if (is_sink) seen_late_[{key.layer, key.head}] += key.second_half_mean;
+      if (!counts) continue;
       shares_.by_class[key.token_class] += key.second_half_mean;
       ++shares_.keys[key.token_class];
       chunks_[key.token_class].insert(key.sample);
-      heads_.insert({key.layer, key.head});
     }
   }
 
@@ -295,7 +311,9 @@ class Shares {
     for (const FiniteMean& layer : by_layer_) shares_.by_layer.push_back(layer.value());
     for (auto& [token_class, sum] : shares_.by_class) sum = cells_ == 0 ? not_known : sum / static_cast<double>(cells_);
     for (const auto& [token_class, samples] : chunks_) shares_.chunks[token_class] = std::ssize(samples);
-    shares_.sink_heads = std::ssize(heads_);
+    shares_.sink_heads = std::ssize(seen_late_);
+    shares_.early_heads =
+        std::count_if(seen_late_.begin(), seen_late_.end(), [](const auto& head) { return head.second == 0; });
     return std::move(shares_);
   }
 
@@ -304,15 +322,15 @@ class Shares {
   FiniteMean all_;
   std::int64_t cells_ = 0;
   std::map<TokenClass, std::set<std::int64_t>> chunks_;
-  std::set<std::pair<std::int64_t, std::int64_t>> heads_;
+  std::map<std::pair<std::int64_t, std::int64_t>, double> seen_late_;  // by layer, head: weight of its sinks
   SinkShares shares_;
 };
 
-/// Whether some key is seen by enough queries to count as a sink.
-bool can_have_sinks(const std::string& attention, std::int64_t tokens) {
+/// Queries that see a key of the layer at most.
+std::int64_t most_queries(const std::string& attention, std::int64_t tokens) {
   const auto window = runfile::attention_window(attention);
   ASSERT(window, "attention '{}' is of no kind", attention);
-  return std::min(*window, tokens) >= runfile::least_sink_queries;
+  return std::min(*window, tokens);
 }
 
 template <typename Source>
@@ -320,57 +338,78 @@ SinkKeys sinks_of(const runfile::RunReader& reader, double threshold, std::vecto
                   const Source& source) {
   const std::int64_t heads = reader.heads();
   const std::size_t layers = reader.layers().size();
-  std::vector<double> totals(
+  std::vector<double> masses(
       reader.lengths().size() * static_cast<std::size_t>(reader.samples()) * layers * static_cast<std::size_t>(heads),
       not_known);
-  SinkKeys result{threshold, !has_sink_keys(reader), std::move(lengths), {}, {}, {}, {}, Cells::of(reader, totals), 0};
-  for (const Length& length : result.lengths) {
-    std::vector<SinkKey> stored;
+  std::vector<double> of_sinks = masses, full = masses;
+  std::vector<SinkKey> sinks, counted;
+  std::vector<SinkGroup> groups;
+  std::vector<SinkShares> all_shares;
+  std::int64_t full_heads = 0;
+  for (const Length& length : lengths) {
+    std::vector<JudgedKey> judged;
+    std::vector<std::size_t> ends;  // in `judged`, of each chunk, layer and head
     for (const std::int64_t sample : length.samples) {
       for (std::size_t layer = 0; layer < layers; ++layer) {
+        const double least = least_counted_mean(most_queries(reader.attention()[layer], length.tokens));
         for (std::int64_t head = 0; head < heads; ++head) {
-          for (SinkKey& key : source.of({length.index, length.tokens, sample}, layer, head))
-            stored.push_back(std::move(key));
+          for (SinkKey& key : source.of({length.index, length.tokens, sample}, layer, head)) {
+            const bool counts = key.column_mean >= least, is_sink = key.column_mean >= threshold;
+            if (counts || is_sink) judged.push_back({std::move(key), counts, is_sink});
+          }
+          ends.push_back(judged.size());
         }
       }
     }
-    std::vector<SinkKey> sinks;
-    std::copy_if(stored.begin(), stored.end(), std::back_inserter(sinks),
-                 [&](const SinkKey& key) { return key.column_mean >= threshold; });
-    classify(sinks, reader.request().bos);
-    // The groups hold weaker keys too: their classes are those of the sinks of their group.
-    std::size_t next = 0;
-    for (SinkKey& key : stored) {
-      if (key.column_mean >= threshold) key.token_class = sinks[next++].token_class;
-    }
-    for (SinkGroup& group : groups_of(stored, threshold, heads, length.samples.size()))
-      result.groups.push_back(std::move(group));
+    classify(judged, reader.request().bos);
+    for (SinkGroup& group : groups_of(judged, heads, length)) groups.push_back(std::move(group));
 
     Shares shares(reader, length);
-    std::size_t begin = 0;
+    std::size_t begin = 0, cell = 0;
     for (const std::int64_t sample : length.samples) {
       for (std::size_t layer = 0; layer < layers; ++layer) {
+        const bool can_have = most_queries(reader.attention()[layer], length.tokens) >= runfile::least_sink_queries;
         for (std::int64_t head = 0; head < heads; ++head) {
-          std::size_t end = begin;
-          double total = can_have_sinks(reader.attention()[layer], length.tokens) ? 0 : not_known;
-          while (end < sinks.size() && sinks[end].sample == sample && sinks[end].layer == reader.layers()[layer] &&
-                 sinks[end].head == head)
-            total += sinks[end++].second_half_mean;
-          shares.add(layer, total, std::span(sinks).subspan(begin, end - begin));
-          if (std::cmp_equal(end - begin, runfile::stored_sinks)) ++result.full_heads;
-          begin = end;
+          const auto keys = std::span(judged).subspan(begin, ends[cell] - begin);
+          begin = ends[cell++];
+          double mass = can_have ? 0 : not_known, weight = mass;
+          for (const JudgedKey& one : keys) {
+            if (one.counts) mass += one.key.second_half_mean;
+            if (one.is_sink) weight += one.key.second_half_mean;
+          }
+          shares.add(layer, mass, keys);
           const std::size_t row =
               length.index * static_cast<std::size_t>(reader.samples()) + static_cast<std::size_t>(sample);
-          totals[(row * layers + layer) * static_cast<std::size_t>(heads) + static_cast<std::size_t>(head)] = total;
+          const std::size_t at =
+              (row * layers + layer) * static_cast<std::size_t>(heads) + static_cast<std::size_t>(head);
+          masses[at] = mass;
+          of_sinks[at] = weight;
+          const bool is_full = std::count_if(keys.begin(), keys.end(),
+                                             [](const JudgedKey& one) { return one.counts; }) == runfile::stored_sinks;
+          full[at] = is_full ? 1 : 0;
+          full_heads += is_full;
         }
       }
     }
-    result.shares.push_back(std::move(shares).finish());
-    result.keys.insert(result.keys.end(), std::make_move_iterator(sinks.begin()), std::make_move_iterator(sinks.end()));
+    all_shares.push_back(std::move(shares).finish());
+    for (const JudgedKey& one : judged) {
+      if (one.is_sink) sinks.push_back(one.key);
+      if (one.counts) counted.push_back(one.key);
+    }
   }
-  result.lives = lives_of(result.keys);
-  result.total_mass = Cells::of(reader, std::move(totals));
-  return result;
+  std::vector<SinkLife> lives = lives_of(sinks);
+  return {threshold,
+          !has_sink_keys(reader),
+          std::move(lengths),
+          std::move(sinks),
+          std::move(counted),
+          std::move(groups),
+          std::move(lives),
+          std::move(all_shares),
+          Cells::of(reader, std::move(masses)),
+          Cells::of(reader, std::move(of_sinks)),
+          Cells::of(reader, std::move(full)),
+          full_heads};
 }
 
 OrderedJson number_or_null(double value) {
@@ -378,6 +417,17 @@ OrderedJson number_or_null(double value) {
 }
 
 }  // namespace
+
+double least_counted_mean(std::int64_t most) {
+  ASSERT(most > 0, "a layer whose keys {} queries see", most);
+  return std::max(runfile::least_stored_mean, 1 / std::sqrt(static_cast<double>(most)));
+}
+
+SinkMass SinkKeys::mass_of(const Length& length, std::size_t layer, std::size_t head) const {
+  std::size_t left_out = 0;
+  return {mean_over_samples(mass, length, layer, head, 0, left_out),
+          mean_over_samples(full, length, layer, head, 0, left_out) > 0};
+}
 
 bool has_sink_keys(const runfile::RunReader& reader) {
   return reader.has("sinks/position");

@@ -44,9 +44,15 @@ struct ChunkPositions {
   std::vector<std::int64_t> positions;
 };
 
-/// Sinks of a layer whose tokens have the same text, over the chunks of a length. A group has a key that is a sink of
-/// some head. It then holds every stored key of this text in the layer, also those between the stored minimum (.1) and
-/// the threshold: a text's sinks share their attention.
+/// Share of the attention of a head's second-half queries that keys take: those whose column mean is at least
+/// least_counted_mean().
+struct SinkMass {
+  double value;   ///< mean over chunks; NaN where no key can be counted
+  bool at_least;  ///< in some chunk the run's list of keys is full, so that further keys may belong to it
+};
+
+/// Keys of a layer whose tokens have the same text, over the chunks of a length: all that count towards the sink mass,
+/// and all sinks. Keys of one text share the attention of a head, so each may stay below the threshold of a sink.
 struct SinkGroup {
   std::int64_t length;
   std::int64_t layer;
@@ -56,7 +62,8 @@ struct SinkGroup {
   std::vector<ChunkPositions> positions;  ///< by chunk, ascending; chunks without a position are left out
   std::int64_t chunks;                    ///< in which it has a position
   std::int64_t count;                     ///< positions, over all chunks
-  std::vector<double> mass;  ///< [head] sum over its keys of second_half_mean, mean over all chunks of the length
+  bool has_sink;                          ///< one of its keys is a sink of some head
+  std::vector<double> mass;  ///< [head] sink mass of its keys: sum of second_half_mean, mean over all chunks
   double value_norm_ratio;   ///< mean over its keys; NaN if the run does not have it
   double stream_ratio;
 };
@@ -72,15 +79,16 @@ struct SinkLife {
   std::vector<std::int64_t> layers;  ///< in which it is a sink of some head, ascending; the model's numbers
 };
 
-/// Share of all attention of second-half queries that sinks take, mean over chunks and heads. NaN if it has none.
+/// Sink mass as a mean over chunks and heads. NaN if no key can be counted.
 struct SinkShares {
   Length length;
   double total;                               ///< over layers
   std::vector<double> by_layer;               ///< [layer position]
   std::map<TokenClass, double> by_class;      ///< over layers; every class
   std::map<TokenClass, std::int64_t> keys;    ///< number of (chunk, layer, head, key); every class
-  std::map<TokenClass, std::int64_t> chunks;  ///< number of chunks with such a sink; every class
+  std::map<TokenClass, std::int64_t> chunks;  ///< number of chunks with such a key; every class
   std::int64_t sink_heads;                    ///< heads with a sink in some chunk
+  std::int64_t early_heads;                   ///< those of them whose sinks no second-half query sees
 };
 
 /// The sinks of a run, wherever they are.
@@ -89,16 +97,28 @@ struct SinkKeys {
   bool first_keys_only;           ///< the run stores column means of keys 0 to 7 alone (statistics version 3 and lower)
   std::vector<Length> lengths;    ///< with a complete chunk, shortest first
   std::vector<SinkKey> keys;      ///< by length, sample, layer, head; in each the largest column mean first
+  std::vector<SinkKey> counted;   ///< the keys of the sink mass, in the same order
   std::vector<SinkGroup> groups;  ///< by length, layer; in each the largest mass of a head first
   std::vector<SinkLife> lives;    ///< by length, sample, position
   std::vector<SinkShares> shares;  ///< one for each of `lengths`
-  /// [length, sample, layer, head] Total sink mass: sum of second_half_mean over the head's sinks; 0 if it has none.
+  /// [length, sample, layer, head] Sink mass: sum of second_half_mean over the head's counted keys; 0 if it has none.
   /// NaN where the chunk is missing or has no key that enough queries see.
-  Cells total_mass;
-  /// The run stores at most 16 keys of a head: (chunk, layer, head) where all 16 are sinks, so that some may be
-  /// missing.
-  std::int64_t full_heads;
+  Cells mass;
+  /// [length, sample, layer, head] The same over `keys` alone: the weight of the keys that are sinks.
+  Cells mass_of_sinks;
+  /// [length, sample, layer, head] 1 where the run's list of 16 keys is full and all of them are counted, else 0.
+  Cells full;
+  std::int64_t full_heads;  ///< number of (chunk, layer, head) whose list is full
+
+  /// Sink mass of a head: the one number that every list, map, table and page shows.
+  /// @param layer  position on the layer axis
+  SinkMass mass_of(const Length& length, std::size_t layer, std::size_t head) const;
 };
+
+/// Column mean from which a key counts towards the sink mass: 1 / sqrt(most), and at least what a run stores (0.1).
+/// docs/analyses/sinks.md says why.
+/// @param most  queries that see a key of the layer at most: the context length, or the window where that is shorter
+double least_counted_mean(std::int64_t most);
 
 /// False for runs of statistics version 3 and lower, and for runs without statistics.
 bool has_sink_keys(const runfile::RunReader& reader);

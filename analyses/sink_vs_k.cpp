@@ -52,7 +52,7 @@ SinkCells read_sink_cells(const runfile::RunReader& reader, const std::vector<Le
     tokens.reserve(lengths.size());
     for (const Length& length : lengths) tokens.push_back(length.tokens);
     SinkKeys sinks = sink_keys(reader, column_mean_threshold, tokens);
-    cells.total_mass = std::move(sinks.total_mass);
+    cells.total_mass = std::move(sinks.mass_of_sinks);
     cells.first_keys_only = sinks.first_keys_only;
   }
   for (const GainVariant& variant : gain_variants)

@@ -57,7 +57,7 @@ std::string take_quoted(std::string_view& rest, char delimiter, Quotes quotes, s
   for (;;) {
     if (!take_to_quote(rest, quotes, field)) return "opens a quote that is never closed";
     if (rest.empty() || rest.front() == delimiter) return "";
-    if (rest.front() != '"') return "has text behind the closing quote of a field";
+    if (rest.front() != '"') return "has text after the closing quote of a field";
     field += '"';
     rest.remove_prefix(1);
   }

@@ -249,7 +249,7 @@ std::vector<Block> run_blocks(SweptArms arms) {
       "history that is known at the test. {}</p>\n<ul>\n",
       escape_html(printable(backbone_title(run.backbone()), 40)), escape_html(printable(run.data_name(), 60)),
       counted(run.units.size(), "user"),
-      ranks_from_mask(arms) ? "the token MASK behind the last item" : "the last item of the history",
+      ranks_from_mask(arms) ? "the token MASK after the last item" : "the last item of the history",
       escape_html(interval_words(arms)));
   for (const AttentionNumber& number : attention_numbers)
     text += fmt::format("<li>{}: {}</li>\n", to_html(number.label), to_html(number.meaning));
@@ -379,7 +379,8 @@ WrittenReport write_attention_report(const runfile::AttentionRun& run, std::span
   const Section<SweptArm>* const sections[] = {&answer_section(), &length_section(), &frequency_section(),
                                                &run_section()};
   MadeReport report = make_report<SweptArm>(sections, arms);
-  report.title = "gainlens report";
+  report.title =
+      fmt::format("{} on {} – gainlens", printable(backbone_title(run.backbone()), 40), printable(run.data_name(), 60));
   report.header = fmt::format(
       "<header>\n<h1>How much evidence does each head rest on?</h1>\n<p class=\"lead\">The attention of {} on {} when "
       "it ranks for {}: {}.</p>\n</header>\n",

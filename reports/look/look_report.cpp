@@ -145,7 +145,7 @@ PaperTable query_table(const PromptLook& look) {
 PaperTable lens_table(const PromptLook& look) {
   PaperTable table{
       "lens",
-      "The stream behind each layer at the last token, read by the final norm and the output head: the most "
+      "The stream after each layer at the last token, read by the final norm and the output head: the most "
       "likely next tokens with their probabilities.",
       {{"layer"}},
       {}};

@@ -69,8 +69,8 @@ th, td { padding: .25rem .6rem; text-align: right; vertical-align: top; font-wei
 td { white-space: nowrap; }
 thead th { border-top: 1.6px solid var(--rule); border-bottom: 1px solid var(--rule); font-weight: 600;
   vertical-align: bottom; }
-.wide table { font-size: .66rem; }
-.wide th, .wide td { padding: .25rem .3rem; }
+.wide table { font-size: .64rem; }
+.wide th, .wide td { padding: .25rem .22rem; }
 thead td { border-top: 1.6px solid var(--rule); }
 thead tr + tr th { border-top: 0; }
 thead th.span { text-align: center; }

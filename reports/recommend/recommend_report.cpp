@@ -95,7 +95,8 @@ WrittenReport write_recommend_report(const TrainedRun& run, const std::filesyste
   report.summary["comparisons"] = std::move(comparisons);
   append(report, make_report<TrainedRun>(closing_run_sections(), runs));
   check_sections(report);
-  report.title = "gainlens report";
+  report.title =
+      fmt::format("{} on {} – gainlens", backbone_title(run.run().backbone()), printable(run.run().data_name(), 60));
   report.header = header(run);
   return write_files(report, out, writing);
 }

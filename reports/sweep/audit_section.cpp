@@ -33,7 +33,7 @@ PaperTable lemma_table(Runs runs) {
       "delta = norm of the estimate. Bound: mean, 0 where it is negative. Slack: BOS mass less the bound, where the "
       "bound is above 0; least: of any query, where some bound of the head is above 0. Vacuous: queries "
       "whose bound is not above 0. With K: the bound with the gained estimate in place of delta, and the queries whose "
-      "BOS mass lies below it.",
+      "BOS mass lies below it. At most 8 heads; tables/sink-lemma.csv has all.",
       {{"layer"},
        {"head"},
        {"epsilon"},

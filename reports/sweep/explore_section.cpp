@@ -55,8 +55,9 @@ std::string positions_of(const analyses::SinkGroup& group) {
   return fmt::format("{}{}", fmt::join(first, ", "), all > most ? fmt::format(" and {} more", all - most) : "");
 }
 
-/// The sinks of every head: for each token text of a layer its mass in each head. Rows are
-/// [length, layer, text, positions, chunks], places on the axes of the page's numbers.
+/// The sink mass of every head by token: for each token text of a layer its mass in each head. Rows are
+/// [length, layer, text, positions, chunks], places on the axes of the page's numbers. "full" lists for each length the
+/// heads, by their place over all layers, whose mass may be larger.
 void add_sinks(const SweepRun& run, const HeadMeans& means, OrderedJson& words, EmbeddedData& data) {
   if (!analyses::has_sink_keys(run.reader())) {
     words["sinks_reason"] =
@@ -74,6 +75,7 @@ void add_sinks(const SweepRun& run, const HeadMeans& means, OrderedJson& words, 
     const auto length = std::find_if(means.lengths.begin(), means.lengths.end(),
                                      [&](const analyses::Length& one) { return one.tokens == group.length; });
     if (length == means.lengths.end()) continue;
+    if (*std::max_element(group.mass.begin(), group.mass.end()) == 0) continue;  // seen by early queries only
     if (place != std::pair(group.length, group.layer)) there = 0;
     place = {group.length, group.layer};
     if (++there > most_groups) {
@@ -85,7 +87,15 @@ void add_sinks(const SweepRun& run, const HeadMeans& means, OrderedJson& words, 
                     analyses::label_of(group.text, group.token), positions_of(group), group.chunks});
     masses.insert(masses.end(), group.mass.begin(), group.mass.end());
   }
+  OrderedJson full = OrderedJson::array();
+  for (const analyses::Length& length : means.lengths) {
+    OrderedJson heads = OrderedJson::array();
+    for (std::size_t head = 0; head < means.layers * means.heads; ++head)
+      if (sinks.mass_of(length, head / means.heads, head % means.heads).at_least) heads.push_back(head);
+    full.push_back(std::move(heads));
+  }
   words["sinks"] = {
+      {"full", full},
       {"note", left_out == 0 ? std::string()
                              : fmt::format(" The page holds the {} tokens with most mass of each layer.", most_groups)},
       {"rows", rows},

@@ -1,8 +1,23 @@
 #include "reports/sweep/head_means.h"
 
 #include "analyses/cells.h"
+#include "reports/sweep/sections.h"
 
 namespace gainlens::reports {
+namespace {
+
+constexpr runfile::HeadQuantity sink_mass{"sink_mass",
+                                          "",
+                                          runfile::Presence::statistics,
+                                          "sink mass",
+                                          "1",
+                                          "1",
+                                          runfile::Window::second_half,
+                                          runfile::Stored::nowhere,
+                                          4,
+                                          "attention weight of the keys that most queries attend to"};
+
+}  // namespace
 
 HeadMeans head_means(const SweepRun& run) {
   const runfile::RunReader& reader = run.reader();
@@ -21,6 +36,15 @@ HeadMeans head_means(const SweepRun& run) {
     }
     means.quantities.push_back(std::move(quantity));
   }
+  if (!analyses::has_sink_keys(reader) || run.of(sink_keys_of).first_keys_only) return means;
+  HeadMeans::Quantity mass{sink_mass, {}};
+  for (const analyses::Length& length : means.lengths) {
+    for (std::size_t layer = 0; layer < means.layers; ++layer) {
+      for (std::size_t head = 0; head < means.heads; ++head)
+        mass.values.push_back(run.of(sink_keys_of).mass_of(length, layer, head).value);
+    }
+  }
+  means.quantities.push_back(std::move(mass));
   return means;
 }
 

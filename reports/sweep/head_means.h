@@ -9,14 +9,15 @@
 
 namespace gainlens::reports {
 
-/// Every number that a run has for a head: means over the complete chunks of each length.
+/// The scalars of a head: means over the complete chunks of each length. The last one is the sink mass
+/// (analyses::SinkKeys::mass_of), where the run holds the sinks of every key.
 struct HeadMeans {
   struct Quantity {
     runfile::HeadQuantity info;
     std::vector<double> values;  ///< [length of `lengths`, layer, head]; NaN if no chunk has a value
   };
   std::vector<analyses::Length> lengths;  ///< with a complete chunk, shortest first
-  std::vector<Quantity> quantities;       ///< in the order of runfile::head_quantities()
+  std::vector<Quantity> quantities;       ///< in the order of runfile::head_quantities(), then sink_mass
   std::size_t layers;
   std::size_t heads;
 

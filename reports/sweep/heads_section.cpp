@@ -1,5 +1,6 @@
 #include "reports/sweep/sections.h"
 
+#include "analyses/cells.h"
 #include "analyses/heatmap.h"
 #include "core/check.h"
 #include "core/quantity.h"
@@ -8,6 +9,8 @@
 #include "reports/sweep/run_words.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 namespace gainlens::reports {
 namespace {
@@ -21,12 +24,63 @@ CsvTable map_csv(const analyses::Heatmap& map) {
   return table;
 }
 
-/// Every head at every length: its kind of attention, and means over chunks of all numbers of its summary.
+/// The columns of one dataset of /summary: [length, layer, head, column].
+struct HeadColumns {
+  std::vector<std::string> names;
+  std::vector<double> values;
+};
+
+/// Of each chunk's smallest, the smallest over chunks; of all else the mean over chunks. NaN if no chunk has a value.
+double over_chunks(const analyses::Cells& cells, const std::string& name, const analyses::Length& length,
+                   std::size_t layer, std::size_t head, std::size_t last) {
+  std::size_t left_out = 0;
+  if (!name.ends_with("_min")) return analyses::mean_over_samples(cells, length, layer, head, last, left_out);
+  double least = std::numeric_limits<double>::quiet_NaN();
+  for (const std::int64_t sample : length.samples)
+    least = std::fmin(least, cells.at(length.index, sample, layer, head, last));  // fmin ignores NaN
+  return least;
+}
+
+/// Every number of a head that the run has under /summary and that `means` leaves out: variances, smallest numbers, and
+/// those of the first keys, with a column for each key.
+std::vector<HeadColumns> further_columns(const SweepRun& run, const HeadMeans& means) {
+  std::vector<HeadColumns> all;
+  for (const runfile::DatasetInfo& info : runfile::schema()) {
+    const bool of_heads = std::find(info.axes.begin(), info.axes.end(), runfile::Axis::head) != info.axes.end();
+    const bool is_mean =
+        std::any_of(means.quantities.begin(), means.quantities.end(),
+                    [&](const HeadMeans::Quantity& quantity) { return quantity.info.name == info.name; });
+    if (info.group != runfile::Group::summary || !of_heads || is_mean) continue;
+    const auto cells = analyses::Cells::read(run.reader(), fmt::format("summary/{}", info.name));
+    if (!cells) continue;
+    HeadColumns columns;
+    const bool by_key = info.axes.back() == runfile::Axis::key;
+    for (std::size_t last = 0; last < cells->last(); ++last)
+      columns.names.push_back(by_key ? fmt::format("{}_{}", info.name, last) : info.name);
+    for (const analyses::Length& length : means.lengths) {
+      for (std::size_t layer = 0; layer < means.layers; ++layer) {
+        for (std::size_t head = 0; head < means.heads; ++head) {
+          for (std::size_t last = 0; last < cells->last(); ++last)
+            columns.values.push_back(over_chunks(*cells, info.name, length, layer, head, last));
+        }
+      }
+    }
+    all.push_back(std::move(columns));
+  }
+  return all;
+}
+
+/// Every head at every length: its kind of attention, and all numbers of its summary over chunks.
 CsvTable heads_csv(const SweepRun& run) {
   const runfile::RunReader& reader = run.reader();
   const HeadMeans& means = run.of(head_means);
+  const std::vector<HeadColumns> further = further_columns(run, means);
   CsvTable table{"heads", {"tokens", "chunks", "layer", "head", "kv_head", "attention", "key_0_visible"}, {}};
   for (const HeadMeans::Quantity& quantity : means.quantities) table.header.emplace_back(quantity.info.name);
+  const bool has_sink_mass = !means.quantities.empty() && means.quantities.back().info.name == "sink_mass";
+  if (has_sink_mass) table.header.emplace_back("sink_mass_at_least");
+  for (const HeadColumns& columns : further)
+    table.header.insert(table.header.end(), columns.names.begin(), columns.names.end());
   const auto heads = static_cast<std::size_t>(reader.heads());
   for (std::size_t at = 0; at < means.lengths.size(); ++at) {
     const analyses::Length& length = means.lengths[at];
@@ -43,6 +97,12 @@ CsvTable heads_csv(const SweepRun& run) {
                                  std::int64_t{visible}};
         for (const HeadMeans::Quantity& quantity : means.quantities)
           row.emplace_back(means.at(quantity, at, layer, head));
+        if (has_sink_mass) row.emplace_back(std::int64_t{run.of(sink_keys_of).mass_of(length, layer, head).at_least});
+        const std::size_t place = (at * means.layers + layer) * means.heads + head;
+        for (const HeadColumns& columns : further) {
+          const std::size_t count = columns.names.size();
+          for (std::size_t i = 0; i < count; ++i) row.emplace_back(columns.values[place * count + i]);
+        }
         table.rows.push_back(std::move(row));
       }
     }
@@ -140,7 +200,7 @@ std::vector<Block> heads_blocks(Runs runs) {
   }
   all.push_back(Html{
       "<p><code>tables/heads.csv</code> holds every head at every length: its kind of attention (global or a window), "
-      "and the means over chunks of all its statistics.</p>\n"});
+      "its sink mass, and over chunks all its numbers of <code>/summary</code>.</p>\n"});
   return all;
 }
 

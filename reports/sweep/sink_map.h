@@ -17,15 +17,17 @@ struct MappedHead {
   std::size_t layer_position;  ///< on the run's layer axis
   std::int64_t layer;          ///< the model's own number
   std::int64_t head;
-  std::string attention;  ///< "global" or "window:N"
-  double mass;            ///< total sink mass; of a run that measured BOS alone, its BOS mass. NaN if missing
-  bool hidden;            ///< of a run that measured BOS alone: BOS is outside the window, so nothing is known of sinks
+  std::string attention;    ///< "global" or "window:N"
+  analyses::SinkMass mass;  ///< of a run that measured BOS alone, its BOS mass. NaN if missing
+  bool hidden;  ///< of a run that measured BOS alone: BOS is outside the window, so nothing is known of sinks
   bool is_sink;
   bool elsewhere;                   ///< its strongest token is not BOS
-  std::string token;                ///< of the sink with the most mass, safe to show; empty if it is no sink
+  std::string token;                ///< with the most mass, safe to show; empty if no key has mass
+  bool token_alone;                 ///< all mass is that token's
   analyses::Measured value_ratio;   ///< norm of that token's value by that of the others
   analyses::Measured stream_ratio;  ///< largest |h| before the layer at that token, by its median over positions
-  bool early = false;               ///< a window hides its sinks from all queries of the second half
+  bool early = false;               ///< a sink, and a window hides its sinks from all queries of the second half
+  std::string early_token = {};     ///< the strongest of those sinks, safe to show
 };
 
 /// The sinks of a run at its longest length, as far as it measured them.
@@ -36,6 +38,7 @@ struct SinkMap {
   std::vector<MappedHead> heads;  ///< layer by layer
 
   std::size_t sinks() const;  ///< number of heads that have a sink
+  std::size_t early() const;  ///< number of those that have it for early queries only
 };
 
 /// Missing if the run has no BOS mass.
@@ -44,8 +47,12 @@ analyses::Maybe<SinkMap> sink_map(const SweepRun& run);
 /// The map of sinks that were found wherever they are.
 SinkMap sink_map_of_keys(const runfile::RunReader& reader, const analyses::SinkKeys& sinks);
 
-/// The heads that have a sink, by its mass, largest first, ties by layer and head; at most `most`.
+/// The heads with the largest mass first, ties by layer and head; at most `most`. Of a run that measured BOS alone,
+/// those that are sinks.
 std::vector<const MappedHead*> strongest(const SinkMap& map, std::size_t most);
+
+/// "0.612"; "≥ 0.612" where further keys may belong to it.
+std::string shown(const analyses::SinkMass& mass);
 
 /// What the map shows, in plain words: which layers put how much of their attention on which tokens, and how long the
 /// values of these are. Apart from tokens it has no character that a medium would take for markup.

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
+#include <tuple>
 
 namespace gainlens::reports {
 namespace {
@@ -25,10 +27,10 @@ MapRows rows_of_map(const SinkMap& map) {
     const double x = static_cast<double>(head.head), y = static_cast<double>(head.layer_position);
     if (head.hidden) {
       rows.hidden.push_back({x, y});
-    } else if (!std::isfinite(head.mass)) {
+    } else if (!std::isfinite(head.mass.value)) {
       rows.missing.push_back({x, y});
     } else {
-      rows.valued.push_back({x, y, head.mass});
+      rows.valued.push_back({x, y, head.mass.value});
     }
     if (head.is_sink) (head.early ? rows.early : head.elsewhere ? rows.elsewhere : rows.bos).push_back({x, y});
   }
@@ -43,7 +45,7 @@ std::vector<LegendEntry> legend_of_maps(const std::vector<MapRows>& maps) {
   };
   if (any(&MapRows::bos)) legend.push_back({"sink: BOS", colour::vermillion, 7});
   if (any(&MapRows::elsewhere)) legend.push_back({"sink: another token", colour::vermillion, 6});
-  if (any(&MapRows::early)) legend.push_back({"sink for early queries only", colour::grey, 2});
+  if (any(&MapRows::early)) legend.push_back({"sink for early queries only", colour::vermillion, 2});
   if (any(&MapRows::hidden)) legend.push_back({"BOS out of sight: not measured", "#D9D9D9", 5});
   if (any(&MapRows::missing)) legend.push_back({"no value", colour::grey, 4});
   return legend;
@@ -67,15 +69,18 @@ std::string plot_map(PlotScript& script, const MapRows& rows, std::size_t index,
       box + " with boxxyerror fillcolor rgb '#7A7A7A' fillstyle pattern 4 border linecolor rgb '#7A7A7A'");
   add("bos", rows.bos,
       fmt::format("1:2 with points pointtype 7 pointsize {:.3f} linecolor rgb '{}'", size, colour::vermillion));
-  // A ring on a white ground is seen on every colour.
+  // Rings and crosses on a white ground are seen on every colour.
   add("rings", rows.elsewhere,
       fmt::format("1:2 with points pointtype 7 pointsize {:.3f} linecolor rgb '#FFFFFF'", size));
   add("elsewhere", rows.elsewhere,
       fmt::format("1:2 with points pointtype 6 pointsize {:.3f} linewidth 1.6 linecolor rgb '{}'", size,
                   colour::vermillion));
-  add("early", rows.early,
-      fmt::format("1:2 with points pointtype 2 pointsize {:.3f} linewidth 1 linecolor rgb '{}'", 0.7 * size,
-                  colour::grey));
+  for (const auto& [name, width, line] :
+       {std::tuple{"halos", 5.0, std::string_view("#FFFFFF")}, std::tuple{"early", 2.0, colour::vermillion}}) {
+    add(name, rows.early,
+        fmt::format("1:2 with points pointtype 2 pointsize {:.3f} linewidth {} linecolor rgb '{}'", 0.8 * size, width,
+                    line));
+  }
   return plot;
 }
 
@@ -123,7 +128,7 @@ Maybe<Figure> sink_map_figure(Runs runs) {
   script.line("set xlabel 'head' offset 0,0.5").line("set ylabel 'layer' offset 1.4,0");
   for (std::size_t i = 0; i < mapped.size(); ++i) {
     const SinkMap& map = *mapped[i]->of(sink_map);
-    const std::string what = map.everywhere ? "attention on sinks" : "attention on BOS";
+    const std::string what = map.everywhere ? "sink mass" : "BOS mass";
     if (one) {
       script.line("unset label").line("set label \"{}\" at graph 0, graph 1 left offset 0, 0.8", what);
     } else {

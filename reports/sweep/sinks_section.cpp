@@ -138,7 +138,7 @@ PaperTable inference_table(Runs runs) {
       fmt::format("BOS mass against K over heads: Pearson's r, its naive p (heads taken as independent) and the "
                   "inference that does not take them so. The block permutation exchanges KV groups within layers, the "
                   "circular shift moves layers and decides nothing, because a common drift with depth looks like a "
-                  "relation to it; what r is by chance alone, where that is not 0, stands behind it, and p is of the "
+                  "relation to it; what r is by chance alone, where that is not 0, follows it, and p is of the "
                   "difference. Without a layer: the range of r with one layer left out, which has no level. Without a "
                   "text: the 95% interval from leaving out one stretch of text at a time. {}",
                   of_each(runs,
@@ -179,9 +179,12 @@ PaperTable inference_table(Runs runs) {
 }
 
 PaperTable sinks_table(Runs runs) {
+  const std::size_t most = runs.size() > 1 ? 8 : 20;
   PaperTable table{"sinks",
-                   fmt::format("The strongest sink heads: means over chunks at {}. Sink share: share of the head's "
-                               "chunks whose mean attention to BOS exceeds 0.3.",
+                   fmt::format("The heads with the largest BOS mass, at most {}: means over chunks at {}. Sink share: "
+                               "share of the head's chunks whose mean attention to BOS exceeds 0.3. tables/sinks.csv "
+                               "has all heads.",
+                               most,
                                of_each(runs,
                                        [](const SweepRun& run) {
                                          return analyses::list_lengths(run.of(analyses::sink_vs_k).lengths);
@@ -197,7 +200,6 @@ PaperTable sinks_table(Runs runs) {
                     {"entropy (nats)"},
                     {"sink share"}},
                    {}};
-  const std::size_t most = runs.size() > 1 ? 8 : 20;
   add_runs(table, runs, [&](const SweepRun& run) {
     const auto& sinks = run.of(analyses::sinks);
     if (!sinks) return;

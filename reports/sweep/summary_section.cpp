@@ -83,15 +83,18 @@ Caption map_caption(Runs runs) {
   const std::string what =
       map.everywhere
           ? fmt::format(
-                "Share of its attention that a head gives to sinks: keys that get at least {:g} of the attention "
-                "of the queries that see them, on average.",
+                "Sink mass: share of its attention that a head gives to keys which most queries attend to. A "
+                "head with a mark has a sink: a key that gets at least {:g} of the attention of the queries "
+                "that see it, on average.",
                 map.threshold)
           : fmt::format("BOS mass: share of its attention that a head gives to BOS. Sinks are heads above {:g}.",
                         map.threshold);
-  const bool early = std::any_of(map.heads.begin(), map.heads.end(), [](const MappedHead& head) { return head.early; });
-  return {fmt::format("{} Second-half queries, means over chunks of {} tokens.{}", what, tokens,
-                      early ? " A cross: the window hides the sink from all of these queries." : ""),
-          "Which heads have a sink, and at which depth.",
+  std::string marks;
+  if (map.early() > 0) marks += " A cross: the window hides the sink from all of these queries.";
+  if (std::any_of(map.heads.begin(), map.heads.end(), [](const MappedHead& head) { return head.mass.at_least; }))
+    marks += " Where a head's list of keys is full, the mass may be larger (at_least in tables/sink-map.csv).";
+  return {fmt::format("{} Second-half queries, means over chunks of {} tokens.{}", what, tokens, marks),
+          "Which heads have a sink, at which depth, and how much of their attention such keys take.",
           map.everywhere ? "What a sink does in the model: that takes an intervention."
                          : "Sinks at other tokens than BOS."};
 }
@@ -101,16 +104,22 @@ PaperTable strongest_table(Runs runs) {
       runs.begin(), runs.end(), [](const SweepRun& run) { return run.of(sink_map) && run.of(sink_map)->everywhere; });
   PaperTable table{
       "strongest-sinks",
-      fmt::format("The heads that give most of their attention to sinks. Value: norm of the token's value by {}.",
+      fmt::format("The {} heads with the largest {}, and the token that takes most of it; tables/sink-map.csv has all "
+                  "heads. Value: norm of the token's value by {}.",
+                  most_strong_heads, everywhere ? "sink mass" : "BOS mass",
                   everywhere ? "the median of its KV head" : "the mean of later keys"),
       {{"layer.head"}, {"attention", true}, {"token", true, true}, {"mass"}, {"value"}},
       {}};
+  bool at_least = false;
   add_runs(table, runs, [&](const SweepRun& run) {
     if (!run.of(sink_map)) return;
-    for (const MappedHead* head : strongest(*run.of(sink_map), most_strong_heads))
+    for (const MappedHead* head : strongest(*run.of(sink_map), most_strong_heads)) {
+      at_least = at_least || head->mass.at_least;
       table.rows.push_back({fmt::format("{}.{}", head->layer, head->head), head->attention, head->token,
                             shown(head->mass), shown(head->value_ratio)});
+    }
   });
+  if (at_least) table.caption += " ≥: the run's list of keys is full, so that the mass may be larger.";
   return table;
 }
 
@@ -143,6 +152,8 @@ PaperTable evidence_table(Runs runs) {
       table.rows.push_back(std::move(row));
     }
   });
+  if (const std::size_t all = drawn_lengths(runs).size(); all > lengths.size())
+    table.caption += fmt::format(" Of {} lengths the shortest and the {} longest.", all, lengths.size() - 1);
   if (filling) table.caption += " * The window is not full, or the length is beyond the model's positions.";
   return table;
 }
@@ -177,9 +188,14 @@ void add_summary_json(const SweepRun& run, OrderedJson& summary) {
   sinks["threshold"] = map->threshold;
   sinks["heads"] = map->heads.size();
   sinks["sink_heads"] = map->sinks();
+  sinks["for_early_queries_only"] = map->early();
   OrderedJson& heads = sinks["strongest"] = OrderedJson::array();
   for (const MappedHead* head : strongest(*map, most_strong_heads)) {
-    heads.push_back({{"layer", head->layer}, {"head", head->head}, {"token", head->token}, {"mass", head->mass}});
+    heads.push_back({{"layer", head->layer},
+                     {"head", head->head},
+                     {"token", head->token},
+                     {"mass", head->mass.value},
+                     {"mass_at_least", head->mass.at_least}});
     put(heads.back(), "value_ratio", head->value_ratio);
     put(heads.back(), "stream_ratio", head->stream_ratio);
   }
@@ -188,11 +204,15 @@ void add_summary_json(const SweepRun& run, OrderedJson& summary) {
 std::vector<CsvTable> summary_tables(const SweepRun& run) {
   const auto& map = run.of(sink_map);
   if (!map) return {};
-  CsvTable table{
-      "sink-map", {"layer", "head", "attention", "mass", "is_sink", "token", "value_ratio", "stream_ratio"}, {}};
+  CsvTable table{"sink-map",
+                 {"layer", "head", "attention", "mass", "at_least", "is_sink", "early_queries_only", "token",
+                  "value_ratio", "stream_ratio"},
+                 {}};
   for (const MappedHead& head : map->heads) {
-    table.rows.push_back({head.layer, head.head, head.attention, head.hidden ? empty_cell() : Cell(head.mass),
-                          std::int64_t{head.is_sink}, head.token, cell(head.value_ratio), cell(head.stream_ratio)});
+    table.rows.push_back({head.layer, head.head, head.attention, head.hidden ? empty_cell() : Cell(head.mass.value),
+                          std::int64_t{head.mass.at_least}, std::int64_t{head.is_sink}, std::int64_t{head.early},
+                          head.token.empty() ? head.early_token : head.token, cell(head.value_ratio),
+                          cell(head.stream_ratio)});
   }
   return {table};
 }

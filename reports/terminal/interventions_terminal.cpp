@@ -20,6 +20,7 @@ using analyses::ControlledArm;
 using analyses::InterventionEffects;
 
 constexpr std::size_t shown_worst = 5, many = 10, named_idle = 8;
+constexpr std::size_t widest_name = 48;  ///< a longer one stands on a line of its own, above its numbers
 
 /// Never cut: paths and positions at its end may be all that tells two rows apart.
 std::string name_of(const analyses::ArmEffect& arm) {
@@ -72,9 +73,11 @@ std::string row(const ControlledArm& one, std::size_t width) {
   const std::string control = one.control ? fmt::format("{:+.4f} ({})", compared(*one.control).delta,
                                                         printable(heads_of(one.control->intervention), 200))
                                           : "–";
-  return fmt::format("{:<{}}  {:>10.4g} {:>10.4g}  {:>10.4g}  {:>8.4f}  {:>+8.4f}  {:>20}  {:>14}\n", name_of(arm),
-                     width, arm.site_norm_before, arm.site_norm_after, arm.largest_logit_change, shown.value,
-                     shown.delta, arm.changes_nothing() ? "changes nothing" : interval_text(shown.interval), control);
+  std::string name = name_of(arm);
+  if (name.size() > width) name += fmt::format("\n{:<{}}", "", width);
+  return fmt::format("{:<{}}  {:>10.4g} {:>10.4g}  {:>10.4g}  {:>8.4f}  {:>+8.4f}  {:>20}  {:>14}\n", name, width,
+                     arm.site_norm_before, arm.site_norm_after, arm.largest_logit_change, shown.value, shown.delta,
+                     arm.changes_nothing() ? "changes nothing" : interval_text(shown.interval), control);
 }
 
 /// What the interventions changed, at least, and which changed nothing.
@@ -140,7 +143,7 @@ std::string missing(const InterventionEffects& effects) {
 
 std::string print_interventions(const InterventionEffects& effects, const std::string& of) {
   std::size_t width = std::string_view("intervention").size();
-  for (const ControlledArm& one : effects.arms) width = std::max(width, name_of(one.arm).size());
+  for (const ControlledArm& one : effects.arms) width = std::max(width, std::min(name_of(one.arm).size(), widest_name));
   std::string text = proof(effects);
   const bool answer = effects.native_answer.has_value();
   text += fmt::format("native    {}{:.4f} nats per token; {}\n\n",

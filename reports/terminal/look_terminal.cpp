@@ -146,7 +146,7 @@ std::string query_of(const PromptLook& look) {
 }
 
 std::string lens_of(const PromptLook& look) {
-  std::string text = "lens      the stream behind each layer at the last token, read by the final norm and the head\n";
+  std::string text = "lens      the stream after each layer at the last token, read by the final norm and the head\n";
   for (const LensRow& row : look.lens) {
     text += fmt::format("{:>7}", row.layer);
     for (const NextToken& token : row.next) text += fmt::format("  {} {:.3f}", next_text(token), token.probability);

@@ -4,6 +4,8 @@
 #include "core/quantity.h"
 #include "reports/words/counts.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -39,14 +41,105 @@ std::string places(const SinkGroup& group, std::size_t chunks) {
   return fmt::format("in {} of {} chunks (chunk {}: {})", group.chunks, chunks, first.sample, listed);
 }
 
-std::string line(const SinkKeys& sinks, const SinkGroup& group, std::size_t chunks) {
-  std::string text = fmt::format("  L{}  {} x{} {}  mass", group.layer,
-                                 label(sinks, group.text, group.token, group.positions.front().positions.front()),
-                                 group.count, places(group, chunks));
-  for (const double mass : group.mass) text += fmt::format(" {:.2f}", mass);
+/// Masses below this are printed as 0.00.
+constexpr double least_printed_mass = 0.005;
+
+bool is_printed(const SinkGroup& group) {
+  return std::any_of(group.mass.begin(), group.mass.end(), [](double mass) { return mass >= least_printed_mass; });
+}
+
+std::string label_of(const SinkKeys& sinks, const SinkGroup& group) {
+  return label(sinks, group.text, group.token, group.positions.front().positions.front());
+}
+
+/// "  mass 0.57 ≥0.52": head by head.
+/// @param at_least  [head]
+std::string masses(const std::vector<double>& of_heads, const std::vector<bool>& at_least) {
+  std::string text = "  mass";
+  for (std::size_t head = 0; head < of_heads.size(); ++head)
+    text += fmt::format(" {}{:.2f}", at_least[head] ? "≥" : "", of_heads[head]);
+  return text;
+}
+
+std::string line(const SinkKeys& sinks, const SinkGroup& group, std::size_t chunks, const std::vector<bool>& at_least) {
+  std::string text = fmt::format("  L{}  {} x{} {}{}", group.layer, label_of(sinks, group), group.count,
+                                 places(group, chunks), masses(group.mass, at_least));
   if (std::isfinite(group.value_norm_ratio)) text += fmt::format("  |v| {:.2f} of median", group.value_norm_ratio);
   if (std::isfinite(group.stream_ratio)) text += fmt::format("  max|h| {:.1f} x", group.stream_ratio);
   return text + "\n";
+}
+
+/// The lines of one layer: its sinks by token, then what other tokens take, then all of it where it has several lines.
+/// @param layer  position on the layer axis
+std::string lines_of_layer(const SinkKeys& sinks, const SinkShares& shares, std::size_t layer,
+                           const std::vector<const SinkGroup*>& groups) {
+  std::vector<double> all, others;
+  std::vector<bool> at_least;
+  const std::size_t heads = groups.front()->mass.size();
+  for (std::size_t head = 0; head < heads; ++head) {
+    const analyses::SinkMass mass = sinks.mass_of(shares.length, layer, head);
+    all.push_back(mass.value);
+    at_least.push_back(mass.at_least);
+  }
+  others.assign(heads, 0);
+  std::vector<std::string> other_tokens;
+  std::string text;
+  std::size_t lines = 0;
+  for (const SinkGroup* group : groups) {
+    if (!is_printed(*group)) continue;
+    if (group->has_sink) {
+      text += line(sinks, *group, shares.length.samples.size(), at_least);
+      ++lines;
+      continue;
+    }
+    other_tokens.push_back(label_of(sinks, *group));
+    for (std::size_t head = 0; head < heads; ++head) others[head] += group->mass[head];
+  }
+  if (!other_tokens.empty()) {
+    constexpr std::size_t most_named = 3;
+    const std::size_t named = std::min(other_tokens.size(), most_named);
+    text += fmt::format(
+        "  L{}  no sink: {}{}{}\n", groups.front()->layer,
+        fmt::join(other_tokens.begin(), other_tokens.begin() + static_cast<std::ptrdiff_t>(named), ", "),
+        other_tokens.size() > named ? fmt::format(" and {}", counted(other_tokens.size() - named, "other token")) : "",
+        masses(others, at_least));
+    ++lines;
+  }
+  if (lines > 1) text += fmt::format("  L{}  all of these{}\n", groups.front()->layer, masses(all, at_least));
+  return text;
+}
+
+/// The sinks that second-half queries hardly see, one line for all of them.
+std::string without_mass(const SinkKeys& sinks, std::int64_t length) {
+  std::map<std::string, std::set<std::int64_t>> layers;  // by token
+  for (const SinkGroup& group : sinks.groups) {
+    if (group.length == length && group.has_sink && !is_printed(group))
+      layers[label_of(sinks, group)].insert(group.layer);
+  }
+  if (layers.empty()) return {};
+  std::vector<std::string> tokens;
+  std::size_t left_out = 0;
+  for (const auto& [token, in] : layers) {
+    if (tokens.size() < most_lives)
+      tokens.push_back(fmt::format("{} in {}", token, layers_in_words({in.begin(), in.end()})));
+    else
+      ++left_out;
+  }
+  return fmt::format("  sinks with a mass of 0.00 at every head (early queries see them): {}{}\n",
+                     fmt::join(tokens, "; "),
+                     left_out == 0 ? "" : fmt::format("; and {}", counted(left_out, "other token")));
+}
+
+std::string lines_of_length(const SinkKeys& sinks, const SinkShares& shares, const runfile::RunReader& reader) {
+  std::string text;
+  for (std::size_t layer = 0; layer < reader.layers().size(); ++layer) {
+    std::vector<const SinkGroup*> groups;
+    for (const SinkGroup& group : sinks.groups) {
+      if (group.length == shares.length.tokens && group.layer == reader.layers()[layer]) groups.push_back(&group);
+    }
+    if (!groups.empty()) text += lines_of_layer(sinks, shares, layer, groups);
+  }
+  return text + without_mass(sinks, shares.length.tokens);
 }
 
 std::string by_class(const SinkShares& shares) {
@@ -96,16 +189,6 @@ std::string lives(const SinkKeys& sinks, std::int64_t length) {
   return text;
 }
 
-/// ", 3 of them for early queries only": heads whose sinks a window hides from every query of the second half.
-std::string for_early_queries_only(const SinkKeys& sinks, std::int64_t length) {
-  std::map<std::pair<std::int64_t, std::int64_t>, double> mass;  // by layer and head
-  for (const analyses::SinkKey& key : sinks.keys) {
-    if (key.length == length) mass[{key.layer, key.head}] += key.second_half_mean;
-  }
-  const auto early = std::count_if(mass.begin(), mass.end(), [](const auto& head) { return head.second == 0; });
-  return early == 0 ? "" : fmt::format(", {} of them for early queries only", early);
-}
-
 std::string one_length(const SinkKeys& sinks, const SinkShares& shares, const runfile::RunReader& reader) {
   const std::int64_t tokens = shares.length.tokens;
   const std::size_t chunks = shares.length.samples.size();
@@ -113,17 +196,17 @@ std::string one_length(const SinkKeys& sinks, const SinkShares& shares, const ru
   if (!std::isfinite(shares.total))
     return text + fmt::format("no key is seen by {} queries, so none can be a sink\n", runfile::least_sink_queries);
   const auto heads = static_cast<std::int64_t>(reader.layers().size()) * reader.heads();
-  if (shares.sink_heads == 0) return text + fmt::format("none of {} has a sink\n", counted(heads, "head"));
-  text +=
-      fmt::format("{} of {} have a sink{}; sinks take {:.1f}% of the attention of second-half queries\n",
-                  shares.sink_heads, counted(heads, "head"), for_early_queries_only(sinks, tokens), 100 * shares.total);
+  const std::string mass =
+      fmt::format("sink mass: {:.1f}% of the attention of second-half queries", 100 * shares.total);
+  if (shares.sink_heads == 0) return text + fmt::format("none of {} has a sink; {}\n", counted(heads, "head"), mass);
+  text += fmt::format(
+      "{} of {} have a sink{}; {}\n", shares.sink_heads, counted(heads, "head"),
+      shares.early_heads == 0 ? "" : fmt::format(", {} of them for early queries only", shares.early_heads), mass);
   if (tokens == analyses::published_sink_length)
     text += "  Gu et al. publish for this length the share of heads whose first key has a column mean above 0.3\n";
-  text += fmt::format("  by token: {}\n", by_class(shares));
+  if (shares.total > 0) text += fmt::format("  by token: {}\n", by_class(shares));
   text += fmt::format("  by layer:{}\n", by_layer(shares, reader.layers()));
-  for (const SinkGroup& group : sinks.groups) {
-    if (group.length == tokens) text += line(sinks, group, chunks);
-  }
+  text += lines_of_length(sinks, shares, reader);
   return text + "  layers in which they are sinks:\n" + lives(sinks, tokens);
 }
 
@@ -152,15 +235,15 @@ std::string print_sinks(const SinkKeys& sinks, const runfile::RunReader& reader,
     }
   }
   if (!left_out.empty()) text += fmt::format("\nOther lengths of the run: --at {}\n", fmt::join(left_out, ","));
-  text +=
-      "\nmass: share of the attention of second-half queries, head by head, mean over chunks. A line holds every key "
-      "of "
-      "the layer with this text and a column mean of at least 0.1, if one of them is a sink. The percentages are of "
-      "sinks "
-      "alone, so a line can hold more.\n";
+  text += fmt::format(
+      "\nmass: share of the attention of second-half queries, head by head, mean over chunks. It is of every key with "
+      "a "
+      "column mean of at least {}, or 1 / sqrt(T) where T or the window is below 100.\n",
+      runfile::least_stored_mean);
   if (sinks.full_heads > 0) {
-    text += fmt::format("note: {} of a chunk has {} sinks, which is the most that a run stores; there may be more\n",
-                        counted(sinks.full_heads, "head"), runfile::stored_sinks);
+    text += fmt::format(
+        "≥: a run stores {} such keys of a head and chunk. {} full here, so that these masses may be larger\n",
+        runfile::stored_sinks, counted_are(sinks.full_heads, "list"));
   }
   return text;
 }

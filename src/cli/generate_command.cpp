@@ -211,7 +211,7 @@ void add_generate(CLI::App& app, const GlobalOptions& global, Action& action) {
   command->add_option("--top-p", arguments->top_p,
                       "Draw from the fewest most likely tokens that have at least this share of the probability");
   command->add_flag("--ignore-eos", arguments->ignore_eos,
-                    "Go on behind a token that ends a text (eos_token_id of the checkpoint)");
+                    "Go on after a token that ends a text (eos_token_id of the checkpoint)");
   add_dtype_option(*command, arguments->dtype);
   command->add_flag("--stream-weights", arguments->stream_weights,
                     "For models larger than memory: read each layer from the files for every token. The numbers are "

@@ -217,7 +217,7 @@ void add_look(CLI::App& app, const GlobalOptions& global, Action& action) {
       ->capture_default_str();
   command->add_option("--next", arguments->next, "Number of most likely next tokens")->capture_default_str();
   command->add_flag("--lens", arguments->lens,
-                    "Logit lens: the most likely next tokens by the stream behind each layer");
+                    "Logit lens: the most likely next tokens by the stream after each layer");
   command->add_option("--answer", arguments->answer,
                       "A token, as a text that is one token (' Paris') or as an id: its logit less that of --foil is "
                       "attributed to embedding, heads and MLPs");

@@ -264,16 +264,16 @@ void report_sweeps(const ReportArguments& arguments, const GlobalOptions& global
   if (arguments.lengths) {
     for (GivenRun& run : given) keep_lengths(run.reader, *arguments.lengths);
   }
+  std::vector<reports::RunInput> runs;
+  for (std::size_t i = 0; i < given.size(); ++i) runs.push_back({names[i], given[i].reader, given[i].proof});
   if (!arguments.axis.empty()) {
     std::vector<analyses::SeriesRun> series;
     for (std::size_t i = 0; i < given.size(); ++i) series.push_back({names[i], given[i].reader});
-    finish(reports::write_series_report(analyses::series(series, arguments.axis == "step", options), out, writing), out,
-           global.json);
+    finish(
+        reports::write_series_report(analyses::series(series, arguments.axis == "step", options), runs, out, writing),
+        out, global.json);
     return;
   }
-  std::vector<reports::RunInput> runs;
-  for (std::size_t i = 0; i < given.size(); ++i) runs.push_back({names[i], given[i].reader, given[i].proof});
-
   finish(reports::write_report(runs, out, options, writing), out, global.json);
 }
 

@@ -120,7 +120,7 @@ class UnpackedFile::Stream {
     while (next_ < filled_ || refill()) {
       if (input_[next_] != 0) {
         CHECK(!padded && input_[next_] == 0x1f,
-              "{}: broken or truncated after {} unpacked bytes (what stands behind a gzip member is no other member); "
+              "{}: broken or truncated after {} unpacked bytes (what follows a gzip member is no other member); "
               "fetch the file "
               "again",
               where_, unpacked);

@@ -77,7 +77,7 @@ LogitParts LogitPartsCollector::finish(const interventions::AnswerPair& pair, do
       add(block + (config.has_convolution(layer) ? "short convolution" : "linear attention"), share(parts.attention));
     } else if (config.post_norm && config.output_bias) {
       add(block + "attn", share(parts.attention));
-      found.divided = "a norm behind attention divides its heads and a bias together";
+      found.divided = "a norm after attention divides its heads and a bias together";
     } else {
       const at::Tensor heads =
           config.post_norm ? heads_behind_norm(parts, centred) : parts.heads * config.residual_scale;

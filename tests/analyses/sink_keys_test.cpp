@@ -79,8 +79,8 @@ TEST(SinkKeys, ASinkInTheMiddleOfTheTextIsFoundWithItsToken) {
   EXPECT_EQ(key.queries, 24);
   EXPECT_DOUBLE_EQ(key.column_mean, 0.35);
   EXPECT_FALSE(sinks.first_keys_only);
-  EXPECT_DOUBLE_EQ(sinks.total_mass.at(0, 1, 2, 1), 0.175);
-  EXPECT_EQ(sinks.total_mass.at(0, 0, 2, 1), 0);
+  EXPECT_DOUBLE_EQ(sinks.mass.at(0, 1, 2, 1), 0.175);
+  EXPECT_EQ(sinks.mass.at(0, 0, 2, 1), 0);
 }
 
 TEST(SinkKeys, TheThresholdDecides) {
@@ -89,8 +89,11 @@ TEST(SinkKeys, TheThresholdDecides) {
   EXPECT_EQ(sinks_of(run, 0.2).keys.size(), 2u);
   EXPECT_EQ(sinks_of(run, 0.1).keys.size(), 2u);
   EXPECT_EQ(sinks_of(run, 0.7).keys.size(), 0u);
-  EXPECT_DOUBLE_EQ(sinks_of(run, 0.2).total_mass.at(0, 0, 0, 0), 0.4);
-  EXPECT_DOUBLE_EQ(sinks_of(run).total_mass.at(0, 0, 0, 0), 0.3);
+  EXPECT_DOUBLE_EQ(sinks_of(run, 0.2).mass_of_sinks.at(0, 0, 0, 0), 0.4);
+  EXPECT_DOUBLE_EQ(sinks_of(run).mass_of_sinks.at(0, 0, 0, 0), 0.3);
+  // The sink mass knows no threshold.
+  for (const double threshold : {0.1, 0.3, 0.7})
+    EXPECT_DOUBLE_EQ(sinks_of(run, threshold).mass.at(0, 0, 0, 0), 0.4) << threshold;
   for (const double wrong : {0.05, 1.5, std::nan("")})
     EXPECT_THAT([&] { sinks_of(run, wrong); }, ThrowsMessage<InvalidArgument>(HasSubstr("from 0.1 to 1"))) << wrong;
 }
@@ -98,8 +101,11 @@ TEST(SinkKeys, TheThresholdDecides) {
 TEST(SinkKeys, AGroupHoldsTheWeakerKeysOfItsTextToo) {
   const SinkKeys sinks = sinks_of(planted_run(
       {{0, 1, 0, 10, 0.4}, {0, 1, 0, 20, 0.2}, {0, 1, 1, 20, 0.2}, {1, 1, 0, 30, 0.2}, {0, 2, 0, 10, 0.2}}));
-  ASSERT_EQ(sinks.groups.size(), 1u);  // in layer 6 no key of the text is a sink
+  ASSERT_EQ(sinks.groups.size(), 2u);
+  EXPECT_EQ(sinks.groups.back().layer, 6);
+  EXPECT_FALSE(sinks.groups.back().has_sink);
   const SinkGroup& group = sinks.groups.front();
+  EXPECT_TRUE(group.has_sink);
   EXPECT_EQ(group.layer, 5);
   EXPECT_EQ(group.text, "\u2581");
   EXPECT_EQ(group.token_class, TokenClass::space);
@@ -114,9 +120,43 @@ TEST(SinkKeys, AGroupHoldsTheWeakerKeysOfItsTextToo) {
   EXPECT_DOUBLE_EQ(group.stream_ratio, 6.5);
 }
 
+/// With few queries a key gets some weight from each by chance: it has to have more than that.
+TEST(SinkKeys, AKeyCountsFromOneByTheRootOfItsQueriesOn) {
+  EXPECT_DOUBLE_EQ(least_counted_mean(16), 0.25);
+  EXPECT_DOUBLE_EQ(least_counted_mean(64), 0.125);
+  EXPECT_DOUBLE_EQ(least_counted_mean(100), 0.1);
+  EXPECT_DOUBLE_EQ(least_counted_mean(8192), 0.1);
+  SyntheticRun run = planted_run({{0, 0, 0, 0, 0.12}, {0, 0, 1, 0, 0.13}, {0, 1, 0, 0, 0.2}, {0, 1, 1, 0, 0.24}});
+  run.attention = {"global", "window:18", "global"};
+  const SinkKeys sinks = sinks_of(run);
+  EXPECT_EQ(sinks.mass.at(0, 0, 0, 0), 0);  // 1 / sqrt(64) = 0.125
+  EXPECT_DOUBLE_EQ(sinks.mass.at(0, 0, 0, 1), 0.065);
+  EXPECT_EQ(sinks.mass.at(0, 0, 1, 0), 0);  // 1 / sqrt(18) = 0.236
+  EXPECT_DOUBLE_EQ(sinks.mass.at(0, 0, 1, 1), 0.12);
+  EXPECT_EQ(sinks.counted.size(), 2u);
+  // A lower threshold lists the key, and does not count it.
+  const SinkKeys listed = sinks_of(run, 0.11);
+  EXPECT_EQ(listed.keys.size(), 4u);
+  EXPECT_EQ(listed.mass.at(0, 0, 0, 0), 0);
+}
+
+TEST(SinkKeys, AFullListMakesTheMassALowerBound) {
+  std::vector<Plant> plants;
+  for (std::int64_t position = 0; position < 16; ++position) plants.push_back({0, 1, 0, position, 0.14});
+  for (std::int64_t position = 0; position < 15; ++position) plants.push_back({0, 1, 1, position, 0.14});
+  const SinkKeys sinks = sinks_of(planted_run(plants));
+  EXPECT_EQ(sinks.full_heads, 1);
+  const SinkMass full = sinks.mass_of(sinks.lengths.front(), 1, 0), whole = sinks.mass_of(sinks.lengths.front(), 1, 1);
+  EXPECT_NEAR(full.value, 16 * 0.07 / 2, 1e-12);  // in one of two chunks
+  EXPECT_TRUE(full.at_least);
+  EXPECT_NEAR(whole.value, 15 * 0.07 / 2, 1e-12);
+  EXPECT_FALSE(whole.at_least);
+  EXPECT_EQ(sinks.mass_of(sinks.lengths.front(), 2, 0).value, 0);
+}
+
 TEST(SinkKeys, SharesByLayerAndClass) {
   const SinkKeys sinks =
-      sinks_of(planted_run({{0, 0, 0, 0, 0.8}, {1, 0, 0, 0, 0.8}, {0, 2, 1, 40, 0.4}, {0, 1, 1, 40, 0.2}}));
+      sinks_of(planted_run({{0, 0, 0, 0, 0.8}, {1, 0, 0, 0, 0.8}, {0, 2, 1, 40, 0.4}, {0, 1, 1, 40, 0.12}}));
   ASSERT_EQ(sinks.shares.size(), 1u);
   const SinkShares& shares = sinks.shares.front();
   EXPECT_NEAR(shares.total, (0.4 + 0.4 + 0.2) / 12, 1e-12);  // 2 chunks of 3 layers of 2 heads
@@ -130,6 +170,7 @@ TEST(SinkKeys, SharesByLayerAndClass) {
   EXPECT_EQ(shares.chunks.at(TokenClass::bos), 2);
   EXPECT_EQ(shares.chunks.at(TokenClass::space), 1);
   EXPECT_EQ(shares.sink_heads, 2);
+  EXPECT_EQ(shares.early_heads, 0);
 }
 
 TEST(SinkKeys, ALifeIsOfOnePositionInOneChunk) {
@@ -188,9 +229,10 @@ TEST(SinkKeys, AnOlderRunHasThoseOfItsFirstKeys) {
     EXPECT_NEAR(key.column_mean, 0.2 * 61 / 32, 1e-12);
     EXPECT_TRUE(std::isnan(key.value_norm_ratio));
   }
-  EXPECT_DOUBLE_EQ(sinks.total_mass.at(0, 0, 1, 0), 0.05);
-  EXPECT_EQ(sinks.total_mass.at(0, 0, 0, 0), 0);
-  EXPECT_TRUE(std::isnan(sinks.total_mass.at(0, 0, 2, 0)));  // no key of this window is seen by 16 queries
+  EXPECT_DOUBLE_EQ(sinks.mass.at(0, 0, 1, 0), 0.05);
+  EXPECT_DOUBLE_EQ(sinks.mass.at(0, 0, 0, 0), 0.05);  // a mean of 0.2 is no sink, and counts
+  EXPECT_EQ(sinks.mass_of_sinks.at(0, 0, 0, 0), 0);
+  EXPECT_TRUE(std::isnan(sinks.mass.at(0, 0, 2, 0)));  // no key of this window is seen by 16 queries
   const OrderedJson json = to_json(sinks).at("sinks").at(0);
   EXPECT_TRUE(json.at("token").is_null());
   EXPECT_TRUE(json.at("stream_ratio").is_null());
@@ -201,7 +243,7 @@ TEST(SinkKeys, AChunkOfFewerThan16TokensCannotHaveSinks) {
   run.lengths = {8};
   const SinkKeys sinks = sinks_of(run);
   EXPECT_TRUE(sinks.keys.empty());
-  EXPECT_TRUE(std::isnan(sinks.total_mass.at(0, 0, 0, 0)));
+  EXPECT_TRUE(std::isnan(sinks.mass.at(0, 0, 0, 0)));
   EXPECT_TRUE(std::isnan(sinks.shares.front().total));
 }
 

@@ -40,8 +40,8 @@ TEST(SplitFields, ByRfc4180) {
 TEST(SplitFields, BrokenQuotesAreNamed) {
   EXPECT_EQ(fault_of("a,\"b"), "opens a quote that is never closed");
   EXPECT_EQ(fault_of("\"a\"\""), "opens a quote that is never closed");
-  EXPECT_EQ(fault_of("\"a\"b,c"), "has text behind the closing quote of a field");
-  EXPECT_EQ(fault_of("\"a\" ,c"), "has text behind the closing quote of a field");
+  EXPECT_EQ(fault_of("\"a\"b,c"), "has text after the closing quote of a field");
+  EXPECT_EQ(fault_of("\"a\" ,c"), "has text after the closing quote of a field");
   EXPECT_EQ(fault_of("12\",c"), "has a quote inside a field that does not begin with one");
 }
 

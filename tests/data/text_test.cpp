@@ -66,12 +66,12 @@ TEST_F(Text, OnlyZerosAndOtherMembersStandBehindAMember) {
   const std::string one = gzipped("one "), two = gzipped("two");
   EXPECT_EQ(read_text(file(one + two)), "one two");
   EXPECT_EQ(read_text(file(one + std::string(700, '\0'))), "one ");
-  expect_refused(one + "plain text", "what stands behind a gzip member is no other member");
-  expect_refused(one + std::string(3, '\0') + two, "what stands behind a gzip member is no other member");
+  expect_refused(one + "plain text", "what follows a gzip member is no other member");
+  expect_refused(one + std::string(3, '\0') + two, "what follows a gzip member is no other member");
   expect_refused(one + two.substr(0, 1), "broken or truncated");
   std::string damaged = two;
   damaged[0] = 'x';
-  expect_refused(one + damaged, "what stands behind a gzip member is no other member");
+  expect_refused(one + damaged, "what follows a gzip member is no other member");
   EXPECT_EQ(read_text(file("\x1F")), "\x1F");  // too short for gzip's magic bytes
 }
 

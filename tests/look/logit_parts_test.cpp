@@ -93,7 +93,7 @@ TEST(LogitParts, ANormBehindHeadsAndABiasLeavesThemTogether) {
   models::Decoder model = random_decoder(config);
   const LogitParts found = parts_of(model);
   EXPECT_NEAR(found.sum, found.difference, 1e-10);
-  EXPECT_EQ(found.divided, "a norm behind attention divides its heads and a bias together");
+  EXPECT_EQ(found.divided, "a norm after attention divides its heads and a bias together");
   ASSERT_EQ(found.parts.size(), 5u);
   EXPECT_EQ(found.parts[1].name, "blocks.0.attn");
   EXPECT_EQ(found.parts[4].name, "blocks.1.mlp");

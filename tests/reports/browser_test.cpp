@@ -152,7 +152,7 @@ TEST(Browser, ChoosingShowsAnotherQuantityLengthAndHead) {
     results.statistics = rows(table('Every statistic'));
     choose('Layer', '1');
     choose('Head', '0');
-    results.sinks = rows(table('sinks'));
+    results.sinks = rows(table('sink mass'));
     results.images = document.images.length;
     results.hacked = typeof hacked;
     location.hash = '#head-2.1';

@@ -60,7 +60,7 @@ TEST(InterventionsTerminal, ShowsLongNamesWhole) {
   analyses::InterventionEffects effects = effects_of(1);
   const std::string name = "blocks.0.hook_resid_pre=" + std::string(300, 'x') + "/patch.safetensors";
   effects.arms[0].arm.intervention = name;
-  EXPECT_THAT(print_interventions(effects, ""), HasSubstr(name + "  "));
+  EXPECT_THAT(print_interventions(effects, ""), HasSubstr(name + "\n" + std::string(48, ' ') + "  "));
 }
 
 TEST(InterventionsTerminal, SaysWhyAnIntervalIsMissing) {

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -142,6 +143,27 @@ analyses::SinkKey sink_key(std::int64_t layer, std::int64_t head, std::int64_t p
   return key;
 }
 
+/// @param mass  [length, sample, layer, head]
+/// @param full  the place in `mass` of a head whose list of keys is full
+analyses::SinkKeys made_sinks(const runfile::RunReader& reader, std::vector<analyses::SinkKey> sinks,
+                              std::vector<analyses::SinkKey> counted, const std::vector<double>& mass,
+                              std::optional<std::size_t> full = {}) {
+  std::vector<double> is_full(mass.size(), 0.0);
+  if (full) is_full[*full] = 1;
+  return {0.3,
+          false,
+          analyses::usable_lengths(reader),
+          std::move(sinks),
+          std::move(counted),
+          {},
+          {},
+          {},
+          analyses::Cells::of(reader, mass),
+          analyses::Cells::of(reader, mass),
+          analyses::Cells::of(reader, is_full),
+          full ? 1 : 0};
+}
+
 TEST(SinkMap, NamesTokensWhereverTheyAre) {
   const TemporaryFolder folder;
   SyntheticRun run = report_run(1);
@@ -151,17 +173,10 @@ TEST(SinkMap, NamesTokensWhereverTheyAre) {
   mass[6] = 0.5;                                 // 128 tokens, layer 0, head 0
   mass[6 + 3] = 0.6;                             // layer 1, head 1
   mass[6 + 4] = 0.35;                            // layer 2, head 0
-  const analyses::SinkKeys keys{
-      0.3,
-      false,
-      analyses::usable_lengths(reader),
-      {sink_key(0, 0, 0, "<bos>", 0.5, analyses::TokenClass::bos), sink_key(1, 1, 40, "<b>\n", 0.35),
-       sink_key(1, 1, 90, "<b>\n", 0.25), sink_key(2, 0, 40, "<b>\n", 0.35)},
-      {},
-      {},
-      {},
-      analyses::Cells::of(reader, mass),
-      0};
+  const std::vector<analyses::SinkKey> found = {sink_key(0, 0, 0, "<bos>", 0.5, analyses::TokenClass::bos),
+                                                sink_key(1, 1, 40, "<b>\n", 0.35), sink_key(1, 1, 90, "<b>\n", 0.25),
+                                                sink_key(2, 0, 40, "<b>\n", 0.35)};
+  const analyses::SinkKeys keys = made_sinks(reader, {found[0], found[1], found[3]}, found, mass);
   const SinkMap map = sink_map_of_keys(reader, keys);
   EXPECT_TRUE(map.everywhere);
   EXPECT_EQ(map.sinks(), 3u);
@@ -174,9 +189,10 @@ TEST(SinkMap, NamesTokensWhereverTheyAre) {
   EXPECT_FALSE(strong[1]->elsewhere);
   EXPECT_EQ(
       sink_sentence(map, [](const std::string& token) { return "[" + token + "]"; }),
-      "Window layers 1, 2 put 35 to 60% of the attention on [<b>\\x0a] (value norm 0.25 of the median, "
-      "largest entry of the hidden state 6.6 times the median); global layer 0 puts 50% of the attention on [BOS] "
-      "(value norm 0.25 of the median, largest entry of the hidden state 6.6 times the median). 3 of 6 heads have "
+      "2 heads of window layers 1, 2 put 35 to 60% of their attention on [<b>\\x0a] (value norm 0.25 of the median, "
+      "largest entry of the hidden state 6.6 times the median); 1 head of global layer 0 puts 50% of its attention on "
+      "[BOS] (value norm 0.25 of the median, largest entry of the hidden state 6.6 times the median). 3 of 6 heads "
+      "have "
       "a sink.");
 }
 
@@ -185,31 +201,49 @@ TEST(SinkMap, ASinkThatAWindowHidesIsOneOfEarlyQueries) {
   SyntheticRun run = report_run(1);
   run.attention = {"window:16", "window:16", "window:16"};
   const auto reader = write_run(folder.path() / "run", run);
-  const analyses::SinkKeys keys{0.3,
-                                false,
-                                analyses::usable_lengths(reader),
-                                {sink_key(1, 0, 0, "<bos>", 0.0, analyses::TokenClass::bos)},
-                                {},
-                                {},
-                                {},
-                                analyses::Cells::of(reader, std::vector<double>(12, 0.0)),
-                                0};
-  EXPECT_EQ(sink_sentence(sink_map_of_keys(reader, keys), [](const std::string& token) { return token; }),
-            "BOS is a sink for early queries only in layer 1. 1 of 6 heads has a sink.");
+  const std::vector<double> nothing(12, 0.0);
+  analyses::SinkKey early = sink_key(1, 0, 0, "<bos>", 0.4, analyses::TokenClass::bos);
+  early.second_half_mean = 0;
+  const analyses::SinkKeys keys = made_sinks(reader, {early}, {early}, nothing);
+  EXPECT_EQ(
+      sink_sentence(sink_map_of_keys(reader, keys), [](const std::string& token) { return token; }),
+      "BOS is a sink for early queries only in layer 1. 1 of 6 heads has a sink, 1 of them for early queries only.");
+}
+
+/// A head may have mass on weaker keys while early queries alone see its sink.
+TEST(SinkMap, TheMassOfWeakerKeysIsShownWithoutASinkToo) {
+  const TemporaryFolder folder;
+  const auto reader = write_run(folder.path() / "run", report_run(1));
+  std::vector<double> mass(12, 0.0);
+  mass[6] = 0.24;      // 128 tokens, layer 0, head 0
+  mass[6 + 3] = 0.39;  // layer 1, head 1: no key from 0.3 on
+  analyses::SinkKey early = sink_key(0, 0, 0, "<bos>", 0.4, analyses::TokenClass::bos);
+  early.second_half_mean = 0;
+  const SinkMap map = sink_map_of_keys(reader, made_sinks(reader, {early},
+                                                          {early, sink_key(0, 0, 40, "a", 0.24),
+                                                           sink_key(1, 1, 40, "a", 0.2), sink_key(1, 1, 90, "b", 0.19)},
+                                                          mass, 6 + 3));
+  EXPECT_EQ(map.sinks(), 1u);
+  EXPECT_EQ(map.early(), 1u);
+  EXPECT_TRUE(map.heads[0].early);
+  EXPECT_EQ(map.heads[0].token, "a");
+  EXPECT_EQ(map.heads[0].early_token, "BOS");
+  const auto strong = strongest(map, 5);
+  ASSERT_EQ(strong.size(), 2u);
+  EXPECT_EQ(strong[0]->layer, 1);
+  EXPECT_FALSE(strong[0]->is_sink);
+  EXPECT_FALSE(strong[0]->token_alone);
+  EXPECT_EQ(shown(strong[0]->mass), "≥ 0.39");
+  EXPECT_EQ(shown(strong[1]->mass), "0.24");
+  EXPECT_EQ(sink_sentence(map, [](const std::string& token) { return token; }),
+            "BOS is a sink for early queries only in layer 0. 1 of 6 heads has a sink, 1 of them for early queries "
+            "only.");
 }
 
 TEST(SinkMap, WithoutASinkSaysSo) {
   const TemporaryFolder folder;
   const auto reader = write_run(folder.path() / "run", report_run(1));
-  const analyses::SinkKeys none{0.3,
-                                false,
-                                analyses::usable_lengths(reader),
-                                {},
-                                {},
-                                {},
-                                {},
-                                analyses::Cells::of(reader, std::vector<double>(12, 0.0)),
-                                0};
+  const analyses::SinkKeys none = made_sinks(reader, {}, {}, std::vector<double>(12, 0.0));
   const SinkMap map = sink_map_of_keys(reader, none);
   EXPECT_EQ(map.sinks(), 0u);
   EXPECT_EQ(sink_sentence(map, [](const std::string& token) { return token; }),
@@ -298,6 +332,36 @@ TEST(HeadsTable, HasEveryHeadAtEveryLengthWithItsAttention) {
   EXPECT_EQ(std::get<double>(row.at(static_cast<std::size_t>(column("n_eff")))), 64 + 1 + 0.5);
   EXPECT_EQ(std::get<std::string>(found->rows.back().at(5)), "global");
   EXPECT_EQ(std::get<std::int64_t>(found->rows.back().at(6)), 1);
+}
+
+/// docs/report.md says so.
+TEST(HeadsTable, HasEveryNumberOfAHeadInTheSummary) {
+  SyntheticRun run = report_run(2);
+  run.value = [](const testing::CellKey& key) -> std::optional<double> {
+    if (key.name == "summary/sink_bound_slack_min") return key.sample == 0 ? 0.25 : -0.5;
+    if (key.name == "summary/n_eff_var") return 3.0 + static_cast<double>(key.sample);
+    if (key.name == "summary/first_mass") return 0.01 * static_cast<double>(key.last);
+    return std::nullopt;
+  };
+  const Overlaid one(run, 1);
+  const auto tables = heads_section().tables(one.runs().front());
+  const CsvTable& table = *std::ranges::find(tables, "heads", &CsvTable::name);
+  const std::set<std::string> header(table.header.begin(), table.header.end());
+  EXPECT_EQ(header.size(), table.header.size());
+  for (const runfile::DatasetInfo& info : runfile::schema()) {
+    if (info.group != runfile::Group::summary || !info.present(one.runs().front().request())) continue;
+    if (std::ranges::find(info.axes, runfile::Axis::head) == info.axes.end()) continue;
+    const bool by_key = info.axes.back() == runfile::Axis::key;
+    for (int key = 0; key < (by_key ? 8 : 1); ++key)
+      EXPECT_TRUE(header.contains(by_key ? fmt::format("{}_{}", info.name, key) : info.name)) << info.name;
+  }
+  const auto value = [&](const char* name) {
+    return std::get<double>(
+        table.rows.front().at(static_cast<std::size_t>(std::ranges::find(table.header, name) - table.header.begin())));
+  };
+  EXPECT_EQ(value("sink_bound_slack_min"), -0.5);  // the smallest, not a mean
+  EXPECT_EQ(value("n_eff_var"), 3.5);
+  EXPECT_EQ(value("first_mass_7"), 0.07);
 }
 
 TEST(SweepSections, NamesAndFilesAreGivenOnce) {

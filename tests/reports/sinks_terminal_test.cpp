@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace gainlens::reports {
 namespace {
 
@@ -52,11 +54,66 @@ TEST(PrintSinks, ALineForEachGroup) {
   const std::string text = printed(three_spaces());
   EXPECT_THAT(text, HasSubstr("\n  L13  \"\u2581\" x3 (326, 515, 832)  mass 0.64 0.61 0.56 0.34  |v| 0.23 of median  "
                               "max|h| 6.6 x\n"));
-  EXPECT_THAT(text, HasSubstr("\n1 chunk of 1k tokens: 4 of 4 heads have a sink; sinks take 17.9% of the attention"));
-  EXPECT_THAT(text, HasSubstr("by token: space 17.9% (in 1 of 1 chunk)"));
-  EXPECT_THAT(text, HasSubstr("by layer:  L13 17.9%"));
+  EXPECT_THAT(text, HasSubstr("\n1 chunk of 1k tokens: 4 of 4 heads have a sink; sink mass: 53.8% of the attention"));
+  EXPECT_THAT(text, HasSubstr("by token: space 53.8% (in 1 of 1 chunk)"));
+  EXPECT_THAT(text, HasSubstr("by layer:  L13 53.8%"));
   EXPECT_THAT(text, HasSubstr("    \"\u2581\": layer 13 at 1 position\n"));  // one is above the threshold
   EXPECT_THAT(text, Not(HasSubstr("nan")));
+}
+
+/// One chunk of 1k tokens of a layer with two heads: BOS, which early queries alone see, and two other tokens, one of
+/// which is a sink of head 0.
+SyntheticRun several_tokens() {
+  SyntheticRun run;
+  run.lengths = {1024};
+  run.samples = 1;
+  run.layers = 1;
+  run.heads = 2;
+  run.kv_heads = 1;
+  run.text = [](const runfile::ShardKey&, std::int64_t position) {
+    return std::string(position == 0 ? "<s>" : position == 40 ? "a" : "b");
+  };
+  run.value = [](const CellKey& key) -> std::optional<double> {
+    if (!key.name.starts_with("sinks/") || key.last > 2) return std::nullopt;
+    constexpr double positions[] = {0, 40, 50}, columns[] = {0.5, 0.35, 0.2}, weights[] = {0, 0.3, 0.15};
+    const std::string_view name = key.name.substr(6);
+    if (name == "position" || name == "token") return positions[key.last];
+    if (name == "queries") return 1024 - positions[key.last];
+    if (name == "column_mean") return key.head == 1 && key.last == 1 ? 0.25 : columns[key.last];
+    if (name == "second_half_mean") return weights[key.last];
+    return 1;
+  };
+  return run;
+}
+
+TEST(PrintSinks, TheLinesOfALayerAddUpToItsMass) {
+  const std::string text = printed(several_tokens());
+  EXPECT_THAT(text, HasSubstr("2 of 2 heads have a sink, 1 of them for early queries only; sink mass: 45.0% of"));
+  EXPECT_THAT(text, HasSubstr("\n  L0  \"a\" x1 (40)  mass 0.30 0.30  |v|"));
+  EXPECT_THAT(text, HasSubstr("\n  L0  no sink: \"b\"  mass 0.15 0.15\n  L0  all of these  mass 0.45 0.45\n"));
+  // BOS has no line of zeros.
+  EXPECT_THAT(text, HasSubstr("\n  sinks with a mass of 0.00 at every head (early queries see them): \"<s>\" in layer "
+                              "0\n"));
+  EXPECT_THAT(text, Not(HasSubstr("mass 0.00 0.00")));
+  EXPECT_THAT(text, Not(HasSubstr("≥")));
+}
+
+TEST(PrintSinks, AFullListIsMarked) {
+  SyntheticRun run = three_spaces();
+  run.value = [](const CellKey& key) -> std::optional<double> {
+    if (!key.name.starts_with("sinks/")) return std::nullopt;
+    const std::string_view name = key.name.substr(6);
+    const bool integer = name == "position" || name == "token" || name == "queries" || name == "stream_dimension";
+    if (key.head > 0 && key.last > 0) return integer ? -1 : std::nan("");
+    if (name == "position") return static_cast<double>(key.last);
+    if (name == "queries") return 1000;
+    if (name == "column_mean") return 0.31 - 0.01 * static_cast<double>(key.last);
+    if (name == "second_half_mean") return 0.02;
+    return 1;
+  };
+  const std::string text = printed(run);
+  EXPECT_THAT(text, HasSubstr("  mass ≥0.32 0.02 0.02 0.02  |v|"));
+  EXPECT_THAT(text, HasSubstr("\n≥: a run stores 16 such keys of a head and chunk. 1 list is full here, so"));
 }
 
 TEST(PrintSinks, TextsThatATerminalWouldObeyAreMadeVisible) {

@@ -111,13 +111,13 @@ const explore = (place, {colours, scatters, runs}, numbers) => {
   });
   const sinks = (head) => {
     if (!run.sinks) return make('p', {class: 'absent'}, run.sinks_reason);
-    const {rows, at, note} = run.sinks;
+    const {rows, at, note, full} = run.sinks;
     const mass = (i) => numbers[at + i * run.heads + head % run.heads];
     const own = [...rows.keys()].filter((i) => rows[i][0] === on.length && rows[i][1] === layer(head) && mass(i) > 0)
       .sort((a, b) => mass(b) - mass(a));
-    if (!own.length) return make('p', {class: 'readout'}, `It has no sink at ${now()}.`);
-    return table(`Its sinks at ${now()}: mass of second-half queries on tokens that are a sink of the layer, ` +
-      'mean over chunks.' +
+    const all = `${said(run.quantities.findIndex(({name}) => name === 'sink_mass'), head)} at ${now()}`;
+    if (!own.length) return make('p', {class: 'readout'}, `Its ${all}.`);
+    return table(`Its ${all}${full[on.length].includes(head) ? ' or more: the list of keys is full' : ''}. By token:` +
       (own.length > 8 ? ` ${own.length - 8} with less mass are left out.` : '') + note,
     2, ['token', 'positions', 'mass', 'chunks'],
     own.slice(0, 8).map((i) => [visible(rows[i][2]), rows[i][3], shown(mass(i)), String(rows[i][4])]));
