@@ -1,11 +1,11 @@
 #include "core/sha256.h"
 
 #include "core/check.h"
+#include "core/regular_file.h"
 
 #include <openssl/evp.h>
 
 #include <array>
-#include <fstream>
 #include <vector>
 
 namespace gainlens {
@@ -42,16 +42,16 @@ std::string sha256_hex(std::string_view bytes) {
 }
 
 std::string sha256_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  CHECK(file.is_open(), "{}: cannot be opened for reading", printable(path.string()));
+  const FileDescriptor file = open_regular_file(path);
   Sha256 hash;
   std::vector<char> buffer(1 << 20);
-  while (file) {
-    file.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
-    hash.update({buffer.data(), static_cast<std::size_t>(file.gcount())});
+  for (;;) {
+    const ssize_t count = ::read(file.get(), buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) continue;
+    CHECK(count >= 0, "{}: reading stopped before its end: {}", printable(path.string()), system_reason());
+    if (count == 0) return hash.hex();
+    hash.update({buffer.data(), static_cast<std::size_t>(count)});
   }
-  CHECK(file.eof(), "{}: reading stopped before its end", printable(path.string()));
-  return hash.hex();
 }
 
 }  // namespace gainlens

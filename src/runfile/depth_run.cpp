@@ -3,6 +3,7 @@
 #include "core/atomic_file.h"
 #include "core/check.h"
 #include "core/json.h"
+#include "core/json_words.h"
 
 #include <cmath>
 
@@ -120,7 +121,7 @@ std::optional<DepthRun> read_depth_run(const std::filesystem::path& folder) {
     return run;
   } catch (const Json::exception& failure) {
     throw_invalid("{}: is damaged ({}); delete it and repeat the sweep with --depth-precision",
-                  printable(file.string()), printable(failure.what(), 120));
+                  printable(file.string()), json_error_in_words(failure));
   } catch (const InvalidArgument& failure) {
     throw_invalid("{}: is damaged ({}); delete it and repeat the sweep with --depth-precision",
                   printable(file.string()), failure.what());

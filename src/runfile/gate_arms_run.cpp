@@ -111,6 +111,7 @@ GateArmsRun read_gate_arms_run(const fs::path& folder) {
           "another format or version");
     GateArmsRun run;
     run.request = json.at("request");
+    CHECK(run.request.is_object(), "its request is no object");
     run.contexts = json.at("contexts").get<std::vector<std::int64_t>>();
     run.trained_length = json.at("trained_length").get<std::int64_t>();
     run.gated = json.at("gated").get<bool>();

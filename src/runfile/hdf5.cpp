@@ -4,28 +4,20 @@
 #include <fmt/ranges.h>
 #include <hdf5_hl.h>
 
+#include "core/available_memory.h"
 #include "core/checked.h"
+#include "core/quantity.h"
+#include "core/regular_file.h"
+#include "runfile/hdf5_chunks.h"
+#include "runfile/hdf5_detail.h"
+#include "runfile/hdf5_structure.h"
 
 #include <algorithm>
 #include <limits>
-#include <memory>
 #include <utility>
 
 namespace gainlens::runfile::hdf5 {
 namespace {
-
-/// Runs before the first call of the library. The library then prints no messages (they become Error), loads no plugins
-/// for untrusted files, and does not try again to close a file when the program ends: after a full disk that would
-/// crash.
-void prepare_library() {
-  [[maybe_unused]] static const bool once = [] {
-    H5dont_atexit();
-    H5open();
-    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-    H5PLset_loading_state(0);
-    return true;
-  }();
-}
 
 /// The cause of the last failure: the innermost entry of the library's error stack. For a failed system call only its
 /// message is kept, because the rest holds the time and addresses.
@@ -62,34 +54,8 @@ std::string failure_of(std::string_view action) {
   throw Error(failure_of(action));
 }
 
-void check(herr_t status, std::string_view action) {
-  if (status < 0) fail(action);
-}
-
-template <typename... Args>
-void require(bool condition, fmt::format_string<Args...> format, Args&&... args) {
-  if (!condition) throw Error(fmt::format(format, std::forward<Args>(args)...));
-}
-
-std::vector<hsize_t> extents(const Shape& shape) {
-  return {shape.begin(), shape.end()};
-}
-
-std::string shown(const Shape& shape) {
-  return fmt::format("[{}]", fmt::join(shape, ", "));
-}
-
 Handle property_list(hid_t of_class) {
   return {H5Pcreate(of_class), H5Pclose, "property list"};
-}
-
-Handle dataspace(const Shape& shape) {
-  if (shape.empty()) return {H5Screate(H5S_SCALAR), H5Sclose, "dataspace"};
-  return {H5Screate_simple(static_cast<int>(shape.size()), extents(shape).data(), nullptr), H5Sclose, "dataspace"};
-}
-
-Handle space_of(const Handle& dataset) {
-  return {H5Dget_space(dataset.get()), H5Sclose, "dataspace"};
 }
 
 Handle fixed_text_type(std::size_t size) {
@@ -97,15 +63,6 @@ Handle fixed_text_type(std::size_t size) {
   check(H5Tset_size(type.get(), size), "text type");
   check(H5Tset_cset(type.get(), H5T_CSET_UTF8), "text type");
   return type;
-}
-
-Shape shape_of(const Handle& dataset, const std::string& name) {
-  const Handle space = space_of(dataset);
-  const int rank = H5Sget_simple_extent_ndims(space.get());
-  require(rank >= 0 && H5Sget_simple_extent_type(space.get()) != H5S_NULL, "dataset '{}' has no shape", name);
-  std::vector<hsize_t> sizes(static_cast<std::size_t>(rank));
-  check(H5Sget_simple_extent_dims(space.get(), sizes.data(), nullptr), "shape");
-  return {sizes.begin(), sizes.end()};  // a size beyond int64 becomes negative and fits no schema
 }
 
 Handle file_access() {
@@ -118,10 +75,9 @@ Handle file_access() {
   return access;
 }
 
-/// Refuses data in other files, and storage that is larger than the file, before memory of that size is allocated.
+/// Refuses chunks of another shape. That a contiguous dataset lies in the file was seen when the file was opened.
 void check_storage(const Handle& dataset, const std::string& path, const Layout& layout) {
-  const Handle creation(H5Dget_create_plist(dataset.get()), H5Pclose, "dataset properties");
-  require(H5Pget_external_count(creation.get()) == 0, "dataset '{}' keeps its data in another file", path);
+  const Handle creation = creation_of(dataset);
   const H5D_layout_t kind = H5Pget_layout(creation.get());
   if (!layout.chunk.empty()) {
     require(kind == H5D_CHUNKED, "dataset '{}' is not chunked", path);
@@ -132,40 +88,62 @@ void check_storage(const Handle& dataset, const std::string& path, const Layout&
     return;
   }
   require(kind == H5D_CONTIGUOUS, "dataset '{}' is not contiguous", path);
-  const auto bytes = static_cast<std::uint64_t>(checked_mul<std::int64_t>(
-      checked_elements(layout.shape, path), static_cast<std::int64_t>(H5Tget_size(layout.type)), path));
-  const Handle file(H5Iget_file_id(dataset.get()), H5Fclose, "file");
-  hsize_t file_bytes = 0;
-  check(H5Fget_filesize(file.get(), &file_bytes), "file size");
-  const haddr_t start = H5Dget_offset(dataset.get());
-  const std::uint64_t stored =
-      stored_bytes(dataset);  // for text more than `bytes`: a reference is longer in the file than in memory
-  require(stored >= bytes && start != HADDR_UNDEF && start <= file_bytes && stored <= file_bytes - start,
-          "dataset '{}' claims {} bytes that the file does not hold", path, bytes);
+  const auto values = static_cast<std::uint64_t>(checked_elements(layout.shape, path));
+  require(values == 0 || H5Dget_offset(dataset.get()) != HADDR_UNDEF,
+          "dataset '{}' claims {} values that the file does not hold", path, values);
 }
 
-/// Memory for the strings of one read. It is bounded, and freed with the object, also if the read fails.
-class TextArena {
- public:
-  explicit TextArena(std::uint64_t most_bytes) : left_(most_bytes) {}
-  bool refused() const { return refused_; }
-
-  static void* allocate(std::size_t size, void* self) noexcept {
-    auto& arena = *static_cast<TextArena*>(self);
-    arena.refused_ = arena.refused_ || size > arena.left_;
-    if (arena.refused_) return nullptr;
-    arena.left_ -= size;
-    return arena.blocks_.emplace_back(std::make_unique<char[]>(size)).get();
-  }
-  static void release(void*, void*) noexcept {}
-
- private:
-  std::uint64_t left_;
-  bool refused_ = false;
-  std::vector<std::unique_ptr<char[]>> blocks_;
-};
-
 }  // namespace
+
+/// The library then prints no messages (they become Error), loads no plugins for untrusted files, and does not try
+/// again to close a file when the program ends: after a full disk that would crash.
+void prepare_library() {
+  [[maybe_unused]] static const bool once = [] {
+    H5dont_atexit();
+    H5open();
+    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+    H5PLset_loading_state(0);
+    return true;
+  }();
+}
+
+void check(herr_t status, std::string_view action) {
+  if (status < 0) fail(action);
+}
+
+std::vector<hsize_t> extents(const Shape& shape) {
+  return {shape.begin(), shape.end()};
+}
+
+std::string shown(const Shape& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+Handle dataspace(const Shape& shape) {
+  if (shape.empty()) return {H5Screate(H5S_SCALAR), H5Sclose, "dataspace"};
+  return {H5Screate_simple(static_cast<int>(shape.size()), extents(shape).data(), nullptr), H5Sclose, "dataspace"};
+}
+
+Handle space_of(const Handle& dataset) {
+  return {H5Dget_space(dataset.get()), H5Sclose, "dataspace"};
+}
+
+Handle type_of(const Handle& dataset) {
+  return {H5Dget_type(dataset.get()), H5Tclose, "type"};
+}
+
+Handle creation_of(const Handle& dataset) {
+  return {H5Dget_create_plist(dataset.get()), H5Pclose, "dataset properties"};
+}
+
+Shape shape_of(const Handle& dataset, const std::string& name) {
+  const Handle space = space_of(dataset);
+  const int rank = H5Sget_simple_extent_ndims(space.get());
+  require(rank >= 0 && H5Sget_simple_extent_type(space.get()) != H5S_NULL, "dataset '{}' has no shape", name);
+  std::vector<hsize_t> sizes(static_cast<std::size_t>(rank));
+  check(H5Sget_simple_extent_dims(space.get(), sizes.data(), nullptr), "shape");
+  return {sizes.begin(), sizes.end()};  // a size beyond int64 becomes negative and fits no schema
+}
 
 Handle::Handle(hid_t id, Close closer, std::string_view action) : id_(id), close_(closer) {
   if (id < 0) fail(action);
@@ -196,6 +174,10 @@ void write_file(const std::filesystem::path& path, const std::function<void(cons
 
 Handle open_file(const std::filesystem::path& path) {
   prepare_library();
+  std::string reason;
+  const FileDescriptor file = try_open_regular_file(path, reason);
+  require(file.get() >= 0, "{}", reason);
+  check_structure(FileBytes(file.get()));
   return {H5Fopen(path.c_str(), H5F_ACC_RDONLY, file_access().get()), H5Fclose, "open"};
 }
 
@@ -249,8 +231,7 @@ Shape shape_at(hid_t parent, const std::string& path) {
 }
 
 bool has_type(const Handle& dataset, hid_t type) {
-  const Handle stored(H5Dget_type(dataset.get()), H5Tclose, "type");
-  return H5Tequal(stored.get(), type) > 0;
+  return H5Tequal(type_of(dataset).get(), type) > 0;
 }
 
 Handle open_dataset(hid_t parent, const std::string& path, const Layout& layout) {
@@ -275,15 +256,34 @@ void write_box(const Handle& dataset, const Shape& offset, const Shape& count, h
 }
 
 void read(const Handle& dataset, hid_t memory_type, void* data) {
-  check(H5Dread(dataset.get(), memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), "read");
+  const Shape shape = shape_of(dataset, "to be read");
+  read_box(dataset, Shape(shape.size(), 0), shape, memory_type, data);
 }
 
 void read_box(const Handle& dataset, const Shape& offset, const Shape& count, hid_t memory_type, void* data) {
+  if (H5Pget_layout(creation_of(dataset).get()) == H5D_CHUNKED)
+    return read_chunked_box(dataset, offset, count, memory_type, data);
   const Handle source = space_of(dataset);
-  check(H5Sselect_hyperslab(source.get(), H5S_SELECT_SET, extents(offset).data(), nullptr, extents(count).data(),
-                            nullptr),
-        "selection");
+  if (!count.empty()) {
+    check(H5Sselect_hyperslab(source.get(), H5S_SELECT_SET, extents(offset).data(), nullptr, extents(count).data(),
+                              nullptr),
+          "selection");
+  }
   check(H5Dread(dataset.get(), memory_type, dataspace(count).get(), source.get(), H5P_DEFAULT, data), "read");
+}
+
+void check_content(const Handle& dataset, const Shape& shape, const std::string& path) {
+  constexpr std::uint64_t most_packing = 1032;  // of deflate
+  constexpr std::uint64_t never_too_large = std::uint64_t{1} << 30;
+  const auto bytes = static_cast<std::uint64_t>(checked_mul<std::int64_t>(checked_elements(shape, path), 8, path));
+  const std::uint64_t stored = stored_bytes(dataset);
+  // Numbers of 4 bytes become 8. A run that has just begun may hold few of its chunks.
+  require(bytes / 2 / most_packing <= stored || bytes <= never_too_large, "dataset '{}' claims {} numbers in {} bytes",
+          path, bytes / 8, stored);
+  const auto available = available_memory();
+  require(bytes <= never_too_large || !available || bytes <= *available,
+          "dataset '{}' needs {} of memory, and {} are available", path, format_bytes(bytes),
+          format_bytes(available.value_or(0)));
 }
 
 std::uint64_t stored_bytes(const Handle& dataset) {
@@ -296,18 +296,24 @@ namespace {
 struct StoredChunk {
   std::vector<hsize_t> offset;
   std::uint32_t skipped_filters = 0;
-  std::vector<char> bytes;
+  std::vector<unsigned char> bytes;
   bool operator==(const StoredChunk&) const = default;
 };
 
-StoredChunk read_chunk(const Handle& dataset, std::vector<hsize_t> offset) {
-  StoredChunk chunk{std::move(offset), 0, {}};
-  hsize_t size = 0;
-  check(H5Dget_chunk_storage_size(dataset.get(), chunk.offset.data(), &size), "chunk");
-  chunk.bytes.resize(size);
-  check(H5Dread_chunk(dataset.get(), H5P_DEFAULT, chunk.offset.data(), &chunk.skipped_filters, chunk.bytes.data()),
-        "read of a chunk");
+/// @param address, size  where it lies in the file
+StoredChunk chunk_at(const Handle& dataset, std::vector<hsize_t> offset, unsigned skipped_filters, haddr_t address,
+                     hsize_t size) {
+  StoredChunk chunk{std::move(offset), skipped_filters, {}};
+  if (address != HADDR_UNDEF) chunk.bytes = FileBytes::of(dataset).at(address, size, "a chunk");
   return chunk;
+}
+
+StoredChunk read_chunk(const Handle& dataset, const std::vector<hsize_t>& offset) {
+  unsigned skipped_filters = 0;
+  haddr_t address = HADDR_UNDEF;
+  hsize_t size = 0;
+  check(H5Dget_chunk_info_by_coord(dataset.get(), offset.data(), &skipped_filters, &address, &size), "chunk");
+  return chunk_at(dataset, offset, skipped_filters, address, size);
 }
 
 /// Calls `use` with each chunk of a shard's dataset. Its offset is changed to the one in [sample, axes...].
@@ -322,7 +328,7 @@ void for_each_chunk(const Handle& from, std::int64_t sample, Use use) {
     haddr_t address = 0;
     hsize_t size = 0;
     check(H5Dget_chunk_info(from.get(), space.get(), index, offset.data(), &skipped_filters, &address, &size), "chunk");
-    StoredChunk chunk = read_chunk(from, std::move(offset));
+    StoredChunk chunk = chunk_at(from, std::move(offset), skipped_filters, address, size);
     chunk.offset.insert(chunk.offset.begin(), static_cast<hsize_t>(sample));
     use(chunk);
   }
@@ -348,80 +354,6 @@ bool has_copied_chunks(const Handle& from, const Handle& to, std::int64_t sample
   bool same = true;
   for_each_chunk(from, sample, [&](const StoredChunk& chunk) { same = same && read_chunk(to, chunk.offset) == chunk; });
   return same;
-}
-
-hid_t text_type() {
-  prepare_library();
-  static const hid_t type = [] {
-    const hid_t made = H5Tcopy(H5T_C_S1);  // never closed: H5dont_atexit() leaves the library open
-    check(made < 0 ? -1 : H5Tset_size(made, H5T_VARIABLE), "text type");
-    check(H5Tset_cset(made, H5T_CSET_UTF8), "text type");
-    return made;
-  }();
-  return type;
-}
-
-namespace {
-
-std::vector<const char*> pointers_to(const std::vector<std::string>& strings) {
-  std::vector<const char*> pointers;
-  pointers.reserve(strings.size());
-  for (const std::string& text : strings) pointers.push_back(text.c_str());
-  return pointers;
-}
-
-/// Reads `count` strings of the selected part of a dataset.
-std::vector<std::string> selected_strings(const Handle& dataset, hid_t memory, hid_t selection, std::size_t count,
-                                          std::uint64_t most_bytes, const std::string& path) {
-  TextArena arena(most_bytes);
-  const Handle transfer = property_list(H5P_DATASET_XFER);
-  check(H5Pset_vlen_mem_manager(transfer.get(), TextArena::allocate, &arena, TextArena::release, nullptr),
-        "text buffers");
-  std::vector<char*> pointers(count, nullptr);
-  const herr_t status = H5Dread(dataset.get(), text_type(), memory, selection, transfer.get(), pointers.data());
-  require(!arena.refused(), "dataset '{}' claims more text than {} bytes, which is the most that is read", path,
-          most_bytes);
-  check(status, fmt::format("read of '{}'", path));
-  std::vector<std::string> strings;
-  strings.reserve(pointers.size());
-  for (const char* text : pointers) strings.emplace_back(text != nullptr ? text : "");
-  return strings;
-}
-
-}  // namespace
-
-Handle write_strings(hid_t parent, const std::string& name, const std::vector<std::string>& strings,
-                     const Shape& shape) {
-  Handle dataset = create_dataset(parent, name, {text_type(), shape, {}});
-  write(dataset, text_type(), pointers_to(strings).data());
-  return dataset;
-}
-
-void write_strings_box(const Handle& dataset, const Shape& offset, const Shape& count,
-                       const std::vector<std::string>& strings) {
-  write_box(dataset, offset, count, text_type(), pointers_to(strings).data());
-}
-
-std::vector<std::string> read_strings(hid_t parent, const std::string& path, const Shape& shape,
-                                      std::uint64_t most_bytes) {
-  const Handle dataset = open_any(parent, path);
-  const Shape found = shape_of(dataset, path);
-  require(found == shape, "dataset '{}' has shape {}; expected {}", path, shown(found), shown(shape));
-  const Handle stored(H5Dget_type(dataset.get()), H5Tclose, "type");
-  require(H5Tis_variable_str(stored.get()) > 0, "dataset '{}' does not hold text", path);
-  check_storage(dataset, path, {stored.get(), shape, {}});
-  return selected_strings(dataset, H5S_ALL, H5S_ALL, static_cast<std::size_t>(checked_elements(shape, path)),
-                          most_bytes, path);
-}
-
-std::vector<std::string> read_strings_box(const Handle& dataset, const Shape& offset, const Shape& count,
-                                          std::uint64_t most_bytes) {
-  const Handle source = space_of(dataset);
-  check(H5Sselect_hyperslab(source.get(), H5S_SELECT_SET, extents(offset).data(), nullptr, extents(count).data(),
-                            nullptr),
-        "selection");
-  return selected_strings(dataset, dataspace(count).get(), source.get(),
-                          static_cast<std::size_t>(checked_elements(count, "text")), most_bytes, "text");
 }
 
 void write_attribute(hid_t object, const std::string& name, std::string_view text) {
@@ -469,7 +401,7 @@ std::optional<std::int64_t> read_integer_attribute(hid_t object, const std::stri
   const std::optional<Handle> attribute = open_scalar_attribute(object, name);
   if (!attribute) return std::nullopt;
   const Handle type(H5Aget_type(attribute->get()), H5Tclose, name);
-  if (H5Tget_class(type.get()) != H5T_INTEGER) return std::nullopt;
+  if (H5Tequal(type.get(), H5T_STD_I64LE) <= 0) return std::nullopt;
   std::int64_t number = 0;
   check(H5Aread(attribute->get(), H5T_NATIVE_INT64, &number), name);
   return number;
@@ -488,17 +420,6 @@ std::uint64_t address_of(hid_t parent, const std::string& path) {
   H5O_info_t info;
   check(H5Oget_info_by_name2(parent, path.c_str(), &info, H5O_INFO_BASIC, H5P_DEFAULT), path);
   return info.addr;
-}
-
-bool has_scale(const Handle& dataset, unsigned axis, std::uint64_t address) {
-  const auto is_it = [](hid_t, unsigned, hid_t scale, void* wanted) -> herr_t {
-    H5O_info_t info;
-    if (H5Oget_info2(scale, &info, H5O_INFO_BASIC) < 0) return -1;
-    return info.addr == *static_cast<const std::uint64_t*>(wanted) ? 1 : 0;
-  };
-  const herr_t found = H5DSiterate_scales(dataset.get(), axis, nullptr, is_it, &address);
-  check(found, "dimension scale");
-  return found > 0;
 }
 
 void hard_link(const Handle& object, hid_t folder, const std::string& name) {

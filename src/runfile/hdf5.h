@@ -49,7 +49,9 @@ class Handle {
 /// @param fill  must have closed all its handles when it returns
 /// @throws Error  a call has failed; the file must not be used
 void write_file(const std::filesystem::path& path, const std::function<void(const Handle& file)>& fill);
-/// Read only. Plugins are never loaded: the file is untrusted.
+/// Read only. The file is untrusted: its structure is checked before the library sees it (hdf5_structure.h), and
+/// plugins are never loaded.
+/// @throws Error  missing, not a regular file, or of another form than gainlens writes
 Handle open_file(const std::filesystem::path& path);
 
 Handle create_group(hid_t parent, const std::string& name);
@@ -67,8 +69,7 @@ struct Layout {
 };
 Handle create_dataset(hid_t parent, const std::string& name, const Layout& layout);
 /// Opens an untrusted dataset.
-/// @throws Error  it is absent; it has another type, shape or chunks; its data lie in other files; it claims more data
-///     than the file holds
+/// @throws Error  it is absent; it has another type, shape or chunks
 Handle open_dataset(hid_t parent, const std::string& path, const Layout& layout);
 /// Opens a dataset whatever it holds, to read its attributes.
 /// @throws Error  it is absent
@@ -84,6 +85,9 @@ void write(const Handle& dataset, hid_t memory_type, const void* data);
 void write_box(const Handle& dataset, const Shape& offset, const Shape& count, hid_t memory_type, const void* data);
 void read(const Handle& dataset, hid_t memory_type, void* data);
 void read_box(const Handle& dataset, const Shape& offset, const Shape& count, hid_t memory_type, void* data);
+/// Before memory for numbers of an untrusted dataset is taken, as doubles.
+/// @throws Error  the numbers cannot come from what is stored, or do not fit into memory
+void check_content(const Handle& dataset, const Shape& shape, const std::string& path);
 /// Bytes of the file that hold the dataset's data.
 std::uint64_t stored_bytes(const Handle& dataset);
 /// Copies every chunk as it is stored, without unpacking it, from [axes...] to [sample, axes...] of a dataset with the

@@ -91,6 +91,7 @@ InterventionRun read_intervention_run(const fs::path& folder) {
           "another format or version");
     InterventionRun run;
     run.request = json.at("request");
+    CHECK(run.request.is_object(), "its request is no object");
     run.asked = json.at("asked").get<std::size_t>();
     run.native = json.at("native").get<std::vector<double>>();
     if (json.contains("native_logit_difference")) {

@@ -33,7 +33,7 @@ std::string new_token() {
 /// The token in a file that a living process has locked; empty if there is no such file or no such process.
 /// @throws RunFailed  the system cannot say which
 std::optional<std::string> living_token(const fs::path& path) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe does not hold us up
   if (file.get() < 0 && errno == ENOENT) return std::nullopt;
   if (file.get() < 0) throw_run_failed("{}: cannot be read: {}", printable(path.string()), system_reason());
   if (::flock(file.get(), LOCK_SH | LOCK_NB) == 0) return std::nullopt;

@@ -21,9 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Upper limit of deflate's compression, which is at most 1032 to 1.
-constexpr std::uint64_t most_packing = 1100;
-
 /// run.h5 of a run folder, or the file itself.
 fs::path locate(const fs::path& path) {
   const std::string shown = printable(path.string());
@@ -229,10 +226,8 @@ Array RunReader::read(std::string_view name) const {
   const hdf5::Layout layout = run_layout(*info, state_->request, length);
   try {
     const hdf5::Handle dataset = hdf5::open_dataset(state_->file.get(), found->first, layout);
-    const auto elements = static_cast<std::uint64_t>(checked_elements(layout.shape, name));
-    const std::uint64_t stored = std::max<std::uint64_t>(hdf5::stored_bytes(dataset), 1 << 20);
-    if (elements / most_packing > stored)
-      throw hdf5::Error(fmt::format("{} numbers cannot be packed into {} bytes", elements, stored));
+    hdf5::check_content(dataset, layout.shape, found->first);
+    const auto elements = static_cast<std::size_t>(checked_elements(layout.shape, name));
     Array array{layout.shape, std::vector<double>(elements)};
     hdf5::read(dataset, H5T_NATIVE_DOUBLE, array.values.data());
     return array;

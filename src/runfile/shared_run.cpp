@@ -3,6 +3,7 @@
 #include "core/atomic_file.h"
 #include "core/check.h"
 #include "core/json.h"
+#include "core/json_words.h"
 #include "runfile/shard_file.h"
 
 #include <fmt/ranges.h>
@@ -170,7 +171,7 @@ std::optional<FollowingRank::Plan> FollowingRank::read_plan() const {
     for (const Json& key : json.at("shares").at(rank)) plan.share.push_back({key.at(0), key.at(1)});
   } catch (const Json::exception& error) {
     throw_invalid("{}: is not a plan of gainlens: {}; delete it and run the same command again",
-                  printable(path.string()), error.what());
+                  printable(path.string()), json_error_in_words(error));
   }
   plan.asked = Request::from_json(json.value("request", Json()), path.string());
   return plan;

@@ -2,6 +2,7 @@
 
 #include "core/check.h"
 #include "core/json.h"
+#include "core/json_words.h"
 
 #include <cmath>
 #include <filesystem>
@@ -18,7 +19,7 @@ auto read_checked(const std::filesystem::path& file, const Read& read) {
     return read(read_json_file(file));
   } catch (const Json::exception& error) {
     throw_invalid("{}: is damaged ({}); delete it and repeat the command", printable(file.string()),
-                  printable(error.what(), 120));
+                  json_error_in_words(error));
   } catch (const InvalidArgument& error) {
     throw_invalid("{}: is damaged ({}); delete it and repeat the command", printable(file.string()), error.what());
   }

@@ -18,8 +18,6 @@ namespace {
 
 constexpr std::uint64_t most_bytes_of_texts = std::uint64_t{1} << 30;
 constexpr std::int64_t most_of_int64 = std::numeric_limits<std::int64_t>::max();
-/// Upper limit of deflate's compression, which is at most 1032 to 1.
-constexpr std::int64_t most_packing = 1100;
 
 /// Removes the layers behind the last one in which a curve has a number. @param layers  of each curve
 void cut_to_layers(std::map<std::string, std::vector<double>>& filter, std::int64_t layers) {
@@ -146,11 +144,8 @@ void TrainedRunReader::by_unit(const TrainedRun& run, const std::string& dataset
   const std::int64_t seeds = std::ssize(run.seeds);
   hdf5::Shape shape = {std::ssize(run.arms), seeds, std::ssize(run.units)};
   shape.insert(shape.end(), more.begin(), more.end());
-  const std::int64_t elements = checked_elements(shape, dataset);
   const hdf5::Handle opened = hdf5::open_dataset(file_.get(), dataset, layout_by_unit(type, shape));
-  const std::uint64_t stored = std::max<std::uint64_t>(hdf5::stored_bytes(opened), 1 << 20);
-  CHECK(static_cast<std::uint64_t>(elements / most_packing) <= stored,
-        "{}: dataset '{}' claims {} numbers in {} bytes; the file is damaged", where_, dataset, elements, stored);
+  hdf5::check_content(opened, shape, dataset);
   hdf5::Shape offset(shape.size(), 0), count = shape;
   count[0] = count[1] = 1;
   for (std::size_t i = 0; i < run.arms.size() * run.seeds.size(); ++i) {

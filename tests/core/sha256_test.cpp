@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <fstream>
 #include <string>
@@ -49,9 +50,12 @@ TEST(Sha256, FileLargerThanTheBuffer) {
 TEST(Sha256, FileThatCannotBeReadIsNamed) {
   const testing::TemporaryFolder folder;
   EXPECT_THAT([&] { sha256_file(folder.path() / "lost"); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("lost: cannot be opened for reading")));
+              ThrowsMessage<InvalidArgument>(HasSubstr("lost: no such file")));
+  ASSERT_EQ(::mkfifo((folder.path() / "pipe").c_str(), 0600), 0);
+  EXPECT_THAT([&] { sha256_file(folder.path() / "pipe"); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("pipe: not a regular file; pipes and devices are not read here")));
   EXPECT_THAT([&] { sha256_file(folder.path()); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("reading stopped before its end")));
+              ThrowsMessage<InvalidArgument>(HasSubstr("a folder; a file is needed here")));
 }
 
 }  // namespace

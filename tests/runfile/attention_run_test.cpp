@@ -4,6 +4,7 @@
 #include "runfile/made_attention_run.h"
 #include "runfile/made_recommend_run.h"
 #include "runfile/run_reader.h"
+#include "runfile/stored.h"
 #include "support/file_bytes.h"
 #include "support/refusal.h"
 #include "support/text_file.h"
@@ -122,7 +123,7 @@ TEST_F(AttentionRunFile, WrongDatasetsAndCutFilesAreRefused) {
   for (const char* name : {"request", "arm", "seed", "user", "layer", "head", "complete", "target", "last_item",
                            "history_length", "training_length", "item/train_count", "attention/n_eff"}) {
     write_attention_run(file(), made_attention_run());
-    const hid_t id = H5Fopen(file().c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+    const hid_t id = gainlens::testing::open_to_change(file());
     EXPECT_GE(H5Ldelete(id, name, H5P_DEFAULT), 0);
     EXPECT_GE(H5Fclose(id), 0);
     EXPECT_THAT(refusal(), AllOf(HasSubstr("is damaged"), Not(HasSubstr("\n")))) << name;

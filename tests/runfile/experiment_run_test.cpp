@@ -7,6 +7,7 @@
 #include "runfile/run_file_name.h"
 #include "runfile/run_proof.h"
 #include "runfile/run_reader.h"
+#include "runfile/stored.h"
 #include "support/file_bytes.h"
 #include "support/refusal.h"
 #include "support/text_file.h"
@@ -49,7 +50,7 @@ class ExperimentRunFile : public ::testing::Test {
   /// What the reader says of a file that was changed with the plain library.
   std::string refusal_after(const std::function<void(hid_t)>& change) const {
     write_experiment_run(file(), uneven_experiment_run());
-    const hid_t id = H5Fopen(file().c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+    const hid_t id = gainlens::testing::open_to_change(file());
     EXPECT_GE(id, 0);
     change(id);
     EXPECT_GE(H5Fclose(id), 0);

@@ -47,22 +47,30 @@ TEST(Hdf5, TextAttributesComeBack) {
 TEST(Hdf5, ChunksAreCopiedAsTheyAreStored) {
   const TemporaryFolder folder;
   const std::vector<double> values = {1, 2, 3, 4, 5, 6};
-  write_file(folder.path() / "chunks.h5", [&](const Handle& file) {
-    const Handle from =
-        create_dataset(file.get(), "from", {H5T_IEEE_F32LE, {2, 3}, {1, 2}});  // the last chunk of a row is half full
-    write(from, H5T_NATIVE_DOUBLE, values.data());
-    const Handle to = create_dataset(file.get(), "to", {H5T_IEEE_F32LE, {2, 2, 3}, {1, 1, 2}});
-    copy_chunks(from, to, 1);
-    EXPECT_TRUE(has_copied_chunks(from, to, 1));
-    EXPECT_EQ(chunk_count(to), 4u);
-    std::vector<double> copied(12);
-    read(to, H5T_NATIVE_DOUBLE, copied.data());
-    EXPECT_THAT(std::vector<double>(copied.begin() + 6, copied.end()), ::testing::ElementsAreArray(values));
-    for (std::size_t i = 0; i < 6; ++i) EXPECT_THAT(copied[i], ::testing::IsNan());
-    const double other = 7;
-    write_box(to, {1, 0, 0}, {1, 1, 1}, H5T_NATIVE_DOUBLE, &other);
-    EXPECT_FALSE(has_copied_chunks(from, to, 1));
+  const auto source = folder.path() / "from.h5", copied = folder.path() / "to.h5", other = folder.path() / "other.h5";
+  write_file(source, [&](const Handle& file) {  // the last chunk of a row is half full
+    write(create_dataset(file.get(), "d", {H5T_IEEE_F32LE, {2, 3}, {1, 2}}), H5T_NATIVE_DOUBLE, values.data());
   });
+  const Handle from_file = open_file(source), from = open_any(from_file.get(), "d");
+  const auto copy = [&](const std::filesystem::path& path, bool changed) {
+    write_file(path, [&](const Handle& file) {
+      const Handle to = create_dataset(file.get(), "d", {H5T_IEEE_F32LE, {2, 2, 3}, {1, 1, 2}});
+      copy_chunks(from, to, 1);
+      const double other_value = 7;
+      if (changed) write_box(to, {1, 0, 0}, {1, 1, 1}, H5T_NATIVE_DOUBLE, &other_value);
+    });
+  };
+  copy(copied, false);
+  copy(other, true);
+  const Handle to_file = open_file(copied), to = open_any(to_file.get(), "d");
+  EXPECT_TRUE(has_copied_chunks(from, to, 1));
+  EXPECT_EQ(chunk_count(to), 4u);
+  std::vector<double> found(12);
+  read(to, H5T_NATIVE_DOUBLE, found.data());
+  EXPECT_THAT(std::vector<double>(found.begin() + 6, found.end()), ::testing::ElementsAreArray(values));
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_THAT(found[i], ::testing::IsNan());
+  const Handle other_file = open_file(other);
+  EXPECT_FALSE(has_copied_chunks(from, open_any(other_file.get(), "d"), 1));
 }
 
 TEST(Hdf5, AFailureThatPassesEndsTheWrite) {

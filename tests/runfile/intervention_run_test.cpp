@@ -70,7 +70,8 @@ TEST_F(InterventionRunFile, DamagedOnesAreRefused) {
     return refusal(text.replace(text.find(from), from.size(), to));
   };
   EXPECT_THAT(refusal("{"), HasSubstr("intervene.json"));
-  EXPECT_THAT(refusal("{}"), HasSubstr("is damaged"));
+  EXPECT_THAT(refusal("{}"), HasSubstr("is damaged (the key 'format' is missing)"));
+  EXPECT_THAT(refusal("[]"), HasSubstr("is damaged (a value of the type array stands where an object or an array is "));
   EXPECT_THAT(with("\"version\": 1", "\"version\": 2"), HasSubstr("another format or version"));
   EXPECT_THAT(with("\"asked\": 1", "\"asked\": 9"), HasSubstr("no interventions or no documents"));
   EXPECT_THAT(with("\"control\": 1", "\"control\": 7"), HasSubstr("a control that is not there"));

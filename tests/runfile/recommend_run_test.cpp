@@ -4,6 +4,7 @@
 #include "runfile/hdf5.h"
 #include "runfile/made_recommend_run.h"
 #include "runfile/run_reader.h"
+#include "runfile/stored.h"
 #include "support/file_bytes.h"
 #include "support/refusal.h"
 #include "support/text_file.h"
@@ -43,7 +44,7 @@ class RecommendRunFile : public ::testing::Test {
   /// What the reader says of a file that was changed with the plain library.
   std::string refusal_after(const std::function<void(hid_t)>& change) const {
     write_recommend_run(file(), testing::uneven_recommend_run());
-    const hid_t id = H5Fopen(file().c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+    const hid_t id = gainlens::testing::open_to_change(file());
     EXPECT_GE(id, 0);
     change(id);
     EXPECT_GE(H5Fclose(id), 0);
@@ -117,7 +118,7 @@ TEST_F(RecommendRunFile, TheFilterIsReadAsItWasWritten) {
   }
   EXPECT_GT(compared, 100u);
   EXPECT_TRUE(found.results[0]->filter.empty());
-  const hid_t id = H5Fopen(file().c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+  const hid_t id = gainlens::testing::open_to_change(file());
   remove(id, "filter/gain");
   EXPECT_GE(H5Fclose(id), 0);
   EXPECT_THAT(refusal(), HasSubstr("filter/gain"));
@@ -212,7 +213,7 @@ TEST_F(RecommendRunFile, SeedsBeyondInt64AreUnsigned) {
 TEST_F(RecommendRunFile, ANegativeSeedIsRefused) {
   write_recommend_run(file(), testing::uneven_recommend_run());
   const std::vector<std::int64_t> seeds = {0, -4, 2};
-  const hid_t opened = H5Fopen(file().c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+  const hid_t opened = gainlens::testing::open_to_change(file());
   const hid_t dataset = H5Dopen2(opened, "seed", H5P_DEFAULT);
   EXPECT_GE(H5Dwrite(dataset, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, seeds.data()), 0);
   H5Dclose(dataset);

@@ -6,6 +6,7 @@
 #include "runfile/run_file.h"
 #include "runfile/run_reader.h"
 #include "runfile/shard_file.h"
+#include "runfile/stored.h"
 #include "support/file_bytes.h"
 #include "support/shared_data.h"
 
@@ -50,7 +51,7 @@ class RunFileProof : public ::testing::Test {
 
   /// The message of the refusal after `change` has changed the open file.
   std::string refusal_after(const std::function<void(hid_t)>& change) const {
-    const hid_t file = H5Fopen(path_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+    const hid_t file = gainlens::testing::open_to_change(path_);
     change(file);
     EXPECT_GE(H5Fclose(file), 0);
     return refusal();

@@ -11,6 +11,15 @@
 /// What lies in an HDF5 file, read with the plain library: without the schema and without the reader of runs.
 namespace gainlens::testing {
 
+/// Opens a run file with the plain library, to damage it. What is made in it has the form of the rest.
+inline hid_t open_to_change(const std::filesystem::path& path) {
+  const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+  H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110);
+  const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDWR, access);
+  H5Pclose(access);
+  return file;
+}
+
 class StoredFile {
  public:
   explicit StoredFile(const std::filesystem::path& path) : id_(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT)) {}

@@ -1,0 +1,34 @@
+#include "core/regular_file.h"
+
+#include "core/check.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace gainlens {
+
+FileDescriptor try_open_regular_file(const std::filesystem::path& path, std::string& reason) {
+  // O_NONBLOCK: opening a pipe does not wait for a writer. Reading a regular file does not change with it.
+  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  struct stat status {};
+  if (file.get() < 0 && errno == ENOENT) {
+    reason = "no such file";
+  } else if (file.get() < 0 || ::fstat(file.get(), &status) != 0) {
+    reason = "cannot be opened for reading: " + system_reason();
+    return FileDescriptor(-1);
+  } else if (!S_ISREG(status.st_mode)) {
+    reason = S_ISDIR(status.st_mode) ? "a folder; a file is needed here"
+                                     : "not a regular file; pipes and devices are not read here";
+    return FileDescriptor(-1);
+  }
+  return file;
+}
+
+FileDescriptor open_regular_file(const std::filesystem::path& path) {
+  std::string reason;
+  FileDescriptor file = try_open_regular_file(path, reason);
+  CHECK(file.get() >= 0, "{}: {}", printable(path.string()), reason);
+  return file;
+}
+
+}  // namespace gainlens

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "core/file_descriptor.h"
+
+#include <filesystem>
+#include <string>
+
+namespace gainlens {
+
+/// Opens a regular file for reading by its name, which may be a link. Opening a pipe or a device could wait for ever or
+/// do harm, so nothing else is opened.
+/// @throws InvalidArgument  it is missing, not a regular file, or cannot be opened
+FileDescriptor open_regular_file(const std::filesystem::path& path);
+
+/// The same. A negative descriptor means that it was not opened; `reason` says why, without the name.
+FileDescriptor try_open_regular_file(const std::filesystem::path& path, std::string& reason);
+
+}  // namespace gainlens
