@@ -7,6 +7,7 @@
 #include <zlib.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 
 namespace gainlens::formats {
@@ -119,7 +120,19 @@ Entry read_entry(ByteCursor& directory, const std::string& where) {
   return entry;
 }
 
-Bytes content_of(const Entry& entry, Bytes file, const std::string& where) {
+/// Where the entries lie: begin and end of each.
+using Places = std::map<std::uint64_t, std::uint64_t>;
+
+/// Entries that lie upon each other would let a small file cost as much as many large ones.
+void check_apart(Places& places, std::uint64_t begin, std::uint64_t end, const std::string& where) {
+  const auto behind = places.lower_bound(begin);
+  CHECK((behind == places.end() || end <= behind->first) &&
+            (behind == places.begin() || std::prev(behind)->second <= begin),
+        "{}: lies upon another entry; the file is damaged", where);
+  places.emplace(begin, end);
+}
+
+Bytes content_of(const Entry& entry, Bytes file, Places& places, const std::string& where) {
   CHECK((entry.flags & encrypted_flag) == 0, "{}: is encrypted; it cannot be read", where);
   CHECK(entry.method == stored && entry.packed_bytes == entry.bytes,
         "{}: is compressed; PyTorch stores entries as they are, save the checkpoint with torch.save", where);
@@ -134,6 +147,7 @@ Bytes content_of(const Entry& entry, Bytes file, const std::string& where) {
   local.take(name, "name");
   local.take(extra, "extra fields");
   const Bytes content = local.take(entry.bytes, "content");
+  check_apart(places, entry.offset, file.size() - local.rest(), where);
 #ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION  // a fuzzer would hardly ever come behind it
   const auto checksum = crc32_z(0, reinterpret_cast<const unsigned char*>(content.data()), content.size());
   CHECK(checksum == entry.checksum, "{}: its checksum (CRC-32) does not match; the file is damaged, fetch it again",
@@ -153,10 +167,12 @@ ZipArchive ZipArchive::open(const std::filesystem::path& path) {
   CHECK(directory.offset <= file.size(), "{}: its directory begins at byte {} of {}; the file is damaged", where,
         directory.offset, file.size());
   ByteCursor cursor(file.subspan(static_cast<std::size_t>(directory.offset)), where + ": directory");
+  Places places;
   for (std::uint64_t i = 0; i < directory.entries; ++i) {
     const Entry entry = read_entry(cursor, where);
     const std::string what = fmt::format("{}: entry '{}'", where, printable(entry.name, 100));
-    CHECK(archive.entries_.emplace(entry.name, content_of(entry, file, what)).second, "{}: is there twice", what);
+    CHECK(archive.entries_.emplace(entry.name, content_of(entry, file, places, what)).second, "{}: is there twice",
+          what);
   }
   return archive;
 }

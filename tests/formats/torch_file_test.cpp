@@ -109,6 +109,12 @@ TEST_F(TorchFileTest, RefusesBrokenArchives) {
   Entries twice = entries_of("}");
   twice.push_back(twice.back());
   expect_refused(zip_bytes(twice), "entry 'm/version': is there twice");
+  std::string overlapping = good;  // the second entry of the directory leads to the first one's content
+  const std::size_t first = overlapping.find("PK\x01\x02"), second = overlapping.find("PK\x01\x02", first + 4);
+  ASSERT_NE(second, std::string::npos);
+  overlapping.replace(second + 16, 12, overlapping, first + 16, 12);
+  overlapping.replace(second + 42, 4, overlapping, first + 42, 4);
+  expect_refused(overlapping, "lies upon another entry");
   std::string flipped = good;
   const std::size_t at = flipped.find(six_floats);
   ASSERT_NE(at, std::string::npos);
