@@ -16,6 +16,22 @@
 namespace gainlens::tokenizers {
 namespace {
 
+/// A text with the length that all steps together may give it. The most that a character grows is 18-fold (U+FDFA in
+/// NFKC) and then 2-fold (ByteLevel). A file can ask for more, step by step a thousandfold, until memory ends.
+NormalizedText limited(NormalizedText from) {
+  constexpr std::size_t most_growth = 64, of_short_texts = 1 << 16;
+  if (from.most_bytes == 0) from.most_bytes = from.text.size() * most_growth + of_short_texts;
+  return from;
+}
+
+void check_growth(std::size_t bytes, std::size_t most_bytes, const std::string& where) {
+  CHECK(
+      bytes <= most_bytes,
+      "{}: makes a text more than 64 times as long (over {} bytes); use a tokenizer whose normaliser does not multiply "
+      "texts",
+      where, most_bytes);
+}
+
 class UnicodeForm : public Normalizer {
  public:
   using Instance = const icu::Normalizer2* (*)(UErrorCode&);
@@ -34,7 +50,7 @@ class UnicodeForm : public Normalizer {
     normalizer_->normalizeUTF8(0, icu::StringPiece(text.data(), static_cast<std::int32_t>(text.size())), sink, nullptr,
                                status);
     if (U_FAILURE(status)) throw_run_failed("{}: ICU could not normalise the text: {}", where_, u_errorName(status));
-    return {std::move(result), from.at_start, from.continues};
+    return {std::move(result), from.at_start, from.continues, from.most_bytes};
   }
 
  private:
@@ -65,9 +81,13 @@ class Prepend : public Normalizer {
 class Replace : public Normalizer {
  public:
   /// @param by_character  whether the result is that of each character alone
-  Replace(Pattern pattern, std::string content, bool by_character)
-      : pattern_(std::move(pattern)), content_(std::move(content)), by_character_(by_character) {}
+  Replace(Pattern pattern, std::string content, bool by_character, std::string where)
+      : pattern_(std::move(pattern)),
+        content_(std::move(content)),
+        by_character_(by_character),
+        where_(std::move(where)) {}
   NormalizedText apply(NormalizedText from) const override {
+    from = limited(std::move(from));
     std::string result;
     bool at_start = from.at_start;
     result.reserve(from.text.size());
@@ -75,8 +95,9 @@ class Replace : public Normalizer {
       if (span.matched && span.begin == 0 && span.end > 0 && content_.empty()) at_start = false;
       result += span.matched ? std::string_view(content_)
                              : std::string_view(from.text).substr(span.begin, span.end - span.begin);
+      check_growth(result.size(), from.most_bytes, where_);
     }
-    return {std::move(result), at_start, from.continues};
+    return {std::move(result), at_start, from.continues, from.most_bytes};
   }
 
  private:
@@ -85,6 +106,7 @@ class Replace : public Normalizer {
   Pattern pattern_;
   std::string content_;
   bool by_character_;
+  std::string where_;
 };
 
 /// Converts each character alone, so a final sigma is treated like any other sigma, as in the reference.
@@ -105,7 +127,7 @@ class Lowercase : public Normalizer {
           .toLower(icu::Locale::getRoot())
           .toUTF8String(result);
     }
-    return {std::move(result), from.at_start, from.continues};
+    return {std::move(result), from.at_start, from.continues, from.most_bytes};
   }
 
  private:
@@ -117,7 +139,7 @@ class ByteLevel : public Normalizer {
   NormalizedText apply(NormalizedText from) const override {
     std::string result;
     append_byte_level(from.text, result);
-    return {std::move(result), from.at_start, from.continues};
+    return {std::move(result), from.at_start, from.continues, from.most_bytes};
   }
 
  private:
@@ -126,9 +148,14 @@ class ByteLevel : public Normalizer {
 
 class Sequence : public Normalizer {
  public:
-  explicit Sequence(std::vector<std::unique_ptr<Normalizer>> steps) : steps_(std::move(steps)) {}
+  Sequence(std::vector<std::unique_ptr<Normalizer>> steps, std::string where)
+      : steps_(std::move(steps)), where_(std::move(where)) {}
   NormalizedText apply(NormalizedText from) const override {
-    for (const auto& step : steps_) from = step->apply(std::move(from));
+    from = limited(std::move(from));
+    for (const auto& step : steps_) {
+      from = step->apply(std::move(from));
+      check_growth(from.text.size(), from.most_bytes, where_);
+    }
     return from;
   }
   bool cut(std::string& left, std::string& right) const override {
@@ -137,6 +164,7 @@ class Sequence : public Normalizer {
 
  private:
   std::vector<std::unique_ptr<Normalizer>> steps_;
+  std::string where_;
 };
 
 std::unique_ptr<Normalizer> make_strip(const JsonNode& node) {
@@ -144,7 +172,7 @@ std::unique_ptr<Normalizer> make_strip(const JsonNode& node) {
   const bool left = node.at("strip_left").boolean(), right = node.at("strip_right").boolean();
   if (!left && !right) return nullptr;
   const char* pattern = left && right ? R"(\A\s+|\s+\z)" : left ? R"(\A\s+)" : R"(\s+\z)";
-  return std::make_unique<Replace>(Pattern::oniguruma(pattern, node.where()), "", false);
+  return std::make_unique<Replace>(Pattern::oniguruma(pattern, node.where()), "", false, node.where());
 }
 
 std::unique_ptr<Normalizer> make_sequence(const JsonNode& node) {
@@ -153,7 +181,7 @@ std::unique_ptr<Normalizer> make_sequence(const JsonNode& node) {
   for (const JsonNode& item : node.at("normalizers").items()) {
     if (auto step = make_normalizer(item)) steps.push_back(std::move(step));
   }
-  return std::make_unique<Sequence>(std::move(steps));
+  return std::make_unique<Sequence>(std::move(steps), node.where());
 }
 
 std::unique_ptr<Normalizer> make_plain(const JsonNode& node, const std::string& type) {
@@ -163,7 +191,8 @@ std::unique_ptr<Normalizer> make_plain(const JsonNode& node, const std::string& 
   if (type == "NFKC") return std::make_unique<UnicodeForm>(&icu::Normalizer2::getNFKCInstance, node.where());
   if (type == "NFKD") return std::make_unique<UnicodeForm>(&icu::Normalizer2::getNFKDInstance, node.where());
   if (type == "Lowercase") return std::make_unique<Lowercase>();
-  if (type == "StripAccents") return std::make_unique<Replace>(Pattern::oniguruma(R"(\p{M}+)", node.where()), "", true);
+  if (type == "StripAccents")
+    return std::make_unique<Replace>(Pattern::oniguruma(R"(\p{M}+)", node.where()), "", true, node.where());
   if (type == "ByteLevel") return std::make_unique<ByteLevel>();
   node.unsupported(fmt::format("normalizer '{}'", printable(type)));
 }
@@ -190,7 +219,7 @@ std::unique_ptr<Normalizer> make_normalizer(const JsonNode& node) {
     node.allow_only({"type", "pattern", "content"});
     const JsonNode pattern = node.at("pattern");
     const bool by_character = pattern.has("String") && only_code_point(pattern.at("String").text());
-    return std::make_unique<Replace>(read_pattern(pattern), node.at("content").text(), by_character);
+    return std::make_unique<Replace>(read_pattern(pattern), node.at("content").text(), by_character, node.where());
   }
   return make_plain(node, type);
 }

@@ -9,8 +9,9 @@ namespace gainlens::tokenizers {
 
 struct NormalizedText {
   std::string text;
-  bool at_start = true;    ///< whether it starts where the whole text starts; false after its start was cut off
-  bool continues = false;  ///< whether it starts at a cut (Normalizer::cut): nothing is put before it
+  bool at_start = true;        ///< whether it starts where the whole text starts; false after its start was cut off
+  bool continues = false;      ///< whether it starts at a cut (Normalizer::cut): nothing is put before it
+  std::size_t most_bytes = 0;  ///< how long the steps of a normaliser may make it; 0: the first one says
 };
 
 /// Rewrites a text before it is cut into words. The Unicode tables are those of ICU and PCRE2. Their Unicode version
@@ -19,7 +20,8 @@ class Normalizer {
  public:
   virtual ~Normalizer() = default;
   /// @param from  valid UTF-8
-  /// @throws InvalidArgument  a text of 2 GiB or more, if ICU is needed; a pattern reaches its match limit
+  /// @throws InvalidArgument  a text of 2 GiB or more, if ICU is needed; a pattern reaches its match limit; the text
+  ///     becomes more than 64 times as long
   virtual NormalizedText apply(NormalizedText from) const = 0;
   /// Normalises what stands on both sides of a place in a text, if the text can be cut there: if the normalised text
   /// is, whatever stands around them, that of everything before the place, and then that of the rest as one that

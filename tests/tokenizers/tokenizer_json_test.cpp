@@ -52,6 +52,25 @@ TEST_F(TokenizerJson, TinyByHand) {
   EXPECT_EQ(tokenizer->description(), "BPE, 5 tokens (tokenizer.json)");
 }
 
+// Each step of a normaliser may make a text longer; together they could make it as long as memory.
+TEST_F(TokenizerJson, ANormaliserThatMultipliesTextsIsRefused) {
+  const Json longer = {{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", std::string(1000, 'a')}};
+  const Json bytes = {{"type", "ByteLevel"}};
+  for (const Json& steps : {Json::array({longer, longer}), Json(std::vector<Json>(20, bytes))}) {
+    Json document = tiny();
+    document["normalizer"] = {{"type", "Sequence"}, {"normalizers", steps}};
+    const auto tokenizer = open(document);
+    EXPECT_THAT([&] { tokenizer->encode(std::string(3000, 'a') + "\xc3\xa9"); },
+                ThrowsMessage<InvalidArgument>(HasSubstr("makes a text more than 64 times as long")));
+  }
+  Json document = tiny();
+  document["normalizer"] = {{"type", "Replace"}, {"pattern", {{"String", "b"}}}, {"content", std::string(60, 'a')}};
+  EXPECT_EQ(open(document)->encode(std::string(300, 'b')).size(), 18'000u);
+  document["normalizer"]["content"] = std::string(1000, 'a');
+  EXPECT_THAT([&] { open(document)->encode(std::string(300, 'b')); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("makes a text more than 64 times as long")));
+}
+
 TEST_F(TokenizerJson, GzippedToo) {
   EXPECT_EQ(open_text(testing::gzipped(tiny().dump()))->encode("ab"), Ids{2});
 }
