@@ -2,6 +2,7 @@
 
 #include "core/check.h"
 #include "core/spreadsheet_text.h"
+#include "core/terminal_text.h"
 
 #include <cmath>
 #include <limits>
@@ -14,7 +15,7 @@ constexpr double empty = std::numeric_limits<double>::quiet_NaN();
 std::string field_of(const Cell& cell) {
   if (const auto* number = std::get_if<double>(&cell)) return std::isfinite(*number) ? fmt::format("{}", *number) : "";
   if (const auto* integer = std::get_if<std::int64_t>(&cell)) return fmt::format("{}", *integer);
-  return csv_field(std::get<std::string>(cell));
+  return csv_field(terminal_text(std::get<std::string>(cell)));
 }
 
 }  // namespace

@@ -46,6 +46,8 @@ TEST(Csv, TextThatASpreadsheetWouldCalculateGetsAnApostrophe) {
   for (const char* text : {"-5", "+2.5e3", "-0.25", "a=b", "1-2", "'quoted'", "", "–"})
     EXPECT_EQ(csv_field(text), text);
   EXPECT_EQ(to_csv({"t", {"@name", "x"}, {{std::string("=run"), -0.5}}}), "'@name,x\n'=run,-0.5\n");
+  // A token may be a byte that a terminal obeys.
+  EXPECT_EQ(to_csv({"t", {"token"}, {{std::string("\x1b[2J")}, {std::string("a\tb")}}}), "token\n\\x1b[2J\na\tb\n");
 }
 
 TEST(Html, NothingFromAFileIsMarkup) {
