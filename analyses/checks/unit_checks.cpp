@@ -2,6 +2,7 @@
 
 #include "core/checked.h"
 #include "core/counted.h"
+#include "core/json_words.h"
 #include "runfile/gate_arms_run.h"
 #include "runfile/intervention_run.h"
 #include "runfile/patching_run.h"
@@ -245,7 +246,7 @@ CheckedUnits read_checked_units(const fs::path& folder) {
      : format == runfile::intervention_run_format ? read_interventions
                                                   : read_patches)(folder, request, found);
   } catch (const Json::exception& error) {
-    throw_invalid("{}: is damaged ({})", printable(file.string()), printable(error.what(), 120));
+    throw_invalid("{}: is damaged ({})", printable(file.string()), json_error_in_words(error));
   } catch (const InvalidArgument& error) {
     throw_invalid("{}: is damaged ({})", printable(file.string()), error.what());
   }

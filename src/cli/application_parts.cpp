@@ -5,6 +5,7 @@
 #include "core/check.h"
 #include "core/console.h"
 #include "core/device_name.h"
+#include "core/json_words.h"
 #include "core/terminal_text.h"
 #include "core/thread_count.h"
 
@@ -188,6 +189,10 @@ int exit_code_of(const std::function<void()>& run) {
   } catch (const std::filesystem::filesystem_error& error) {  // a loop of links, a name too long, no permission
     return fail(may_work_later(error.code().value()) ? run_failed : wrong_request,
                 fmt::format("{}: {}", printable(error.path1().string()), error.code().message()));
+  } catch (const Json::exception& error) {  // a file of JSON that its reader did not look into
+    return fail(wrong_request, fmt::format("a file of JSON is damaged or of another version: {}; delete the run, or "
+                                           "repeat the command that wrote it",
+                                           json_error_in_words(error)));
   } catch (const std::bad_alloc&) {
     return fail(run_failed,
                 "out of memory; free some, or raise the limits (ulimit -v, ulimit -d). A sweep needs less with shorter "

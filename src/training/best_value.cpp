@@ -1,6 +1,7 @@
 #include "training/best_value.h"
 
 #include "core/check.h"
+#include "core/json_words.h"
 
 namespace gainlens::training {
 
@@ -29,7 +30,7 @@ void BestValue::restore(const Json& json) {
     since_best_ = json.at("since_best").get<std::int64_t>();
     value_ = json.at("value").is_null() ? std::numeric_limits<double>::infinity() : json.at("value").get<double>();
   } catch (const Json::exception& error) {
-    throw_invalid("training state: the best value cannot be read ({})", printable(error.what()));
+    throw_invalid("training state: the best value cannot be read ({})", json_error_in_words(error));
   }
 }
 

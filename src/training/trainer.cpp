@@ -1,6 +1,7 @@
 #include "training/trainer.h"
 
 #include "core/check.h"
+#include "core/json_words.h"
 #include "core/progress.h"
 #include "training/best_value.h"
 #include "training/shared_adamw.h"
@@ -146,7 +147,7 @@ class Trainer {
     try {
       read_notes(notes);
     } catch (const Json::exception& error) {
-      throw_invalid("{}: cannot be read ({})", printable(state_file_.string()), printable(error.what()));
+      throw_invalid("{}: cannot be read ({})", printable(state_file_.string()), json_error_in_words(error));
     }
   }
 
