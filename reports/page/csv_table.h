@@ -26,8 +26,7 @@ struct CsvTable {
 /// the text back. A text that is a number, for example "-5", stays. Source: OWASP, "CSV Injection".
 std::string csv_field(std::string_view text);
 
-/// RFC 4180 with a header line and line feeds; numbers in the fewest digits that give them back, texts as csv_field(),
-/// and what a terminal would obey as terminal_text() has it.
+/// RFC 4180 with a header line and line feeds; numbers in the fewest digits, texts as csv_field() and terminal_text().
 std::string to_csv(const CsvTable& table);
 
 // Cells of results; what is missing is an empty cell.
