@@ -28,6 +28,28 @@ void see(const std::vector<Question>& questions, std::set<std::string>& seen) {
 
 }  // namespace
 
+std::int64_t distinct_questions(const std::vector<Question>& questions) {
+  std::set<std::string> seen;
+  see(questions, seen);
+  return std::ssize(seen);
+}
+
+SplitSizes fitted_sizes(const AskedSizes& asked, std::int64_t questions, std::optional<std::int64_t> of_test) {
+  SplitSizes sizes{asked.training.value_or(default_rows), asked.validation.value_or(default_rows), asked.test};
+  const auto fitted = [](std::int64_t most) { return std::clamp<std::int64_t>(most, 1, default_rows); };
+  if (of_test) {
+    if (!asked.training) sizes.training = fitted(questions);
+    if (!asked.validation) sizes.validation = fitted(asked.test > 0 ? std::min(asked.test, *of_test) : *of_test);
+    return sizes;
+  }
+  if (sizes.training + sizes.validation + std::max<std::int64_t>(sizes.test, 1) <= questions) return sizes;
+  const std::int64_t left = questions - asked.training.value_or(0) - asked.validation.value_or(0) - asked.test;
+  const std::int64_t parts = (asked.training ? 0 : 3) + (asked.validation ? 0 : 1) + (asked.test > 0 ? 0 : 1);
+  if (!asked.training) sizes.training = fitted(left * 3 / parts);
+  if (!asked.validation) sizes.validation = fitted(left / parts);
+  return sizes;
+}
+
 void check_sizes(const SplitSizes& sizes) {
   CHECK(sizes.training >= 1, "--train-rows: {}; must be at least 1", sizes.training);
   CHECK(sizes.validation >= 1, "--validation-rows: {}; must be at least 1", sizes.validation);

@@ -3,6 +3,7 @@
 #include "data/questions.h"
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace gainlens::data {
@@ -11,6 +12,24 @@ struct SplitSizes {
   std::int64_t training = 0, validation = 0;
   std::int64_t test = 0;  ///< 0: all that is left
 };
+
+/// The sizes that a user gives; what is absent has a default.
+struct AskedSizes {
+  std::optional<std::int64_t> training, validation;
+  std::int64_t test = 0;  ///< 0: all that is left
+};
+
+/// Rows to learn from, and to choose the best checkpoint by, if a file has enough of them.
+inline constexpr std::int64_t default_rows = 1000;
+
+/// The sizes for files that may be smaller than the defaults. A size that was asked for stays. If the others do not
+/// fit into one file, training, validation and test get 3, 1 and 1 parts of what is left for them.
+/// @param questions  of the file that is split, each text once
+/// @param of_test    of a second file with the test; absent: the first one holds all parts
+SplitSizes fitted_sizes(const AskedSizes& asked, std::int64_t questions, std::optional<std::int64_t> of_test);
+
+/// The number of different texts.
+std::int64_t distinct_questions(const std::vector<Question>& questions);
 
 /// @throws InvalidArgument  a size below 1 (of test: below 0)
 void check_sizes(const SplitSizes& sizes);

@@ -419,7 +419,8 @@ const Section<FinetunedRun>& state_section() {
 }  // namespace
 
 WrittenReport write_finetune_report(const FinetunedRun& run, const std::filesystem::path& out, const Writing& writing) {
-  const Section<FinetunedRun>* const sections[] = {&scores_section(), &gains_section(), &state_section(),
+  const Section<FinetunedRun>* const sections[] = {&scores_section(),           &gains_section(),
+                                                   &finetuned_loss_section(),   &state_section(),
                                                    &finetuned_checks_section(), &finetuned_run_section()};
   MadeReport report = make_report<FinetunedRun>(sections, std::span(&run, 1));
   const std::string data = printable(run.levels.data_set, 60);

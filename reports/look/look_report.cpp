@@ -142,20 +142,31 @@ PaperTable query_table(const PromptLook& look) {
 }
 
 /// A token and its probability stand in cells of their own: scripts that run from the right keep to theirs.
-PaperTable lens_table(const PromptLook& look) {
+PaperTable lens_table(const PromptLook& look, std::int64_t query) {
   PaperTable table{
       "lens",
-      "The stream after each layer at the last token, read by the final norm and the output head: the most "
-      "likely next tokens with their probabilities.",
-      {{"layer"}},
+      fmt::format("The stream after each layer at query {}, {}, read by the final norm and the output head: entropy of "
+                  "its distribution, divergence of the last layer from it, and the most likely next tokens with their "
+                  "probabilities.",
+                  query, position_text(look, query)),
+      {{"layer"}, {"entropy (nats)"}, {"KL to last (nats)"}},
       {}};
+  if (look.lens_answer) {
+    table.caption += fmt::format(" Rank, logit and probability are those of {}.",
+                                 next_text({*look.lens_answer, look.lens_answer_text}));
+    for (const char* name : {"rank", "logit", "probability"}) table.columns.push_back({name});
+  }
   for (std::size_t rank = 0; rank < look.lens.front().next.size(); ++rank) {
     table.columns.push_back({fmt::format("token {}", rank + 1), true, true});
     table.columns.push_back({"p"});
   }
   for (const LensRow& row : look.lens) {
+    if (row.position != query) continue;
     std::vector<std::string>& cells = table.rows.emplace_back();
-    cells.push_back(std::to_string(row.layer));
+    cells = {std::to_string(row.layer), fmt::format("{:.3f}", row.entropy), fmt::format("{:.3f}", row.kl_to_last)};
+    if (row.answer)
+      cells.insert(cells.end(), {std::to_string(row.answer->rank), fmt::format("{:.3f}", row.answer->logit),
+                                 fmt::format("{:.4f}", row.answer->probability)});
     for (const NextToken& token : row.next) {
       cells.push_back(next_text(token));
       cells.push_back(fmt::format("{:.3f}", token.probability));
@@ -212,8 +223,8 @@ std::vector<Block> answer_blocks(Looks looks) {
   if (!look.lens.empty()) {
     blocks.push_back(
         paragraph("The head was trained on the last stream alone. What it reads in an earlier one is a hint, "
-                  "not what the model believes there."));
-    blocks.push_back(lens_table(look));
+                  "not what the model believes there. Every position that was read is in tables/lens.csv."));
+    blocks.push_back(lens_table(look, looks.front().query));
   }
   if (look.parts) {
     blocks.push_back(
@@ -251,15 +262,23 @@ std::vector<CsvTable> answer_tables(const ReadLook& read) {
     next.rows.push_back({static_cast<std::int64_t>(token.id), token.text, token.logit, token.probability});
   std::vector<CsvTable> tables{next};
   if (!look.lens.empty()) {
-    CsvTable lens{"lens", {"layer", "rank", "id", "token", "logit", "probability"}, {}};
+    CsvTable lens{"lens", {"position", "layer", "rank", "id", "token", "logit", "probability"}, {}};
+    CsvTable layers{"lens-layers", {"position", "layer", "entropy", "kl_to_last"}, {}};
+    if (look.lens_answer)
+      layers.header.insert(layers.header.end(), {"answer", "answer_rank", "answer_logit", "answer_probability"});
     for (const LensRow& row : look.lens) {
       for (std::size_t rank = 0; rank < row.next.size(); ++rank) {
         const NextToken& token = row.next[rank];
-        lens.rows.push_back({row.layer, static_cast<std::int64_t>(rank + 1), static_cast<std::int64_t>(token.id),
-                             token.text, token.logit, token.probability});
+        lens.rows.push_back({row.position, row.layer, static_cast<std::int64_t>(rank + 1),
+                             static_cast<std::int64_t>(token.id), token.text, token.logit, token.probability});
       }
+      layers.rows.push_back({row.position, row.layer, row.entropy, row.kl_to_last});
+      if (!row.answer) continue;
+      layers.rows.back().insert(
+          layers.rows.back().end(),
+          {static_cast<std::int64_t>(*look.lens_answer), row.answer->rank, row.answer->logit, row.answer->probability});
     }
-    tables.push_back(lens);
+    tables.insert(tables.end(), {lens, layers});
   }
   if (look.parts) {
     CsvTable parts{"parts", {"part", "adds"}, {}};
@@ -328,7 +347,7 @@ const Section<ReadLook>& answer_section() {
       .question = "What comes next, and where does it come from?",
       .files =
           [] {
-            return std::vector<std::string>{"next", "lens", "parts"};
+            return std::vector<std::string>{"next", "lens", "lens-layers", "parts"};
           },
       .keys = {"next"},
       .blocks = answer_blocks,

@@ -22,7 +22,8 @@ struct ReadLook {
 inline constexpr std::size_t most_strip_numbers = 400'000;
 
 /// Writes the page of a prompt into `out`: see write_files(). Besides the page there are tokens.csv, next.csv,
-/// heads.csv (every head at the query), keys.csv, and what was asked for: query.csv, lens.csv, parts.csv, segments.csv.
+/// heads.csv (every head at the query), keys.csv, and what was asked for: query.csv, lens.csv and
+/// lens-layers.csv (every position that was read), parts.csv, segments.csv.
 /// @throws InvalidArgument, RunFailed  see write_files()
 WrittenReport write_look_report(const ReadLook& read, const std::filesystem::path& out);
 

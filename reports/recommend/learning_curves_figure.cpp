@@ -81,7 +81,8 @@ std::string curve_metric_title() {
   return parse_ranking_metric(std::string(analyses::curve_metric)).title();
 }
 
-Maybe<Figure> learning_curves_figure(std::span<const LabelledCurves> arms, const std::string& name) {
+Maybe<Figure> learning_curves_figure(std::span<const LabelledCurves> arms, const std::string& name,
+                                     const CurveMetric& metric) {
   if (!has(arms, &ArmCurve::values)) return Maybe<Figure>::none("no arm is trained");
   std::size_t styles = 0, epochs = 0;
   for (const LabelledCurves& arm : arms) styles = std::max(styles, arm.style + 1);
@@ -108,23 +109,22 @@ Maybe<Figure> learning_curves_figure(std::span<const LabelledCurves> arms, const
     draw_legend(script, legend, grid.width, grid.height);
     draw_panel(script, arms, &ArmCurve::loss, "loss");
   }
-  script.panel(panel++, fmt::format("validation {}", plain(curve_metric_title())));
+  script.panel(panel++, fmt::format("{} {}", metric.held_out, plain(metric.title)));
   if (!loss) draw_legend(script, legend, grid.width, grid.height);
   draw_panel(script, arms, &ArmCurve::values, "metric");
   script.line("unset multiplot");
   return Figure{name, grid.width, grid.height, script.text()};
 }
 
-std::string learning_curves_in_words(std::span<const LabelledCurves> arms) {
+std::string learning_curves_in_words(std::span<const LabelledCurves> arms, const CurveMetric& metric) {
   return fmt::format(
-      "{}{} on the validation items after each epoch. Thin lines are seeds. Their markers are the epochs whose weights "
+      "{}{} on the {} after each epoch. Thin lines are seeds. Their markers are the epochs whose weights "
       "were tested. The thick line is the mean over seeds; it ends where the first seed ends.",
-      has(arms, &ArmCurve::loss) ? "(a) The mean training loss of each epoch. (b) " : "", curve_metric_title());
+      has(arms, &ArmCurve::loss) ? "(a) The mean training loss of each epoch. (b) " : "", metric.title, metric.items);
 }
 
-CsvTable learning_curves_csv(std::span<const LabelledCurves> arms) {
-  CsvTable table{
-      "learning-curves", {"arm", "seed", "epoch", "training_loss", std::string(analyses::curve_metric), "is_best"}, {}};
+CsvTable learning_curves_csv(std::span<const LabelledCurves> arms, const CurveMetric& metric) {
+  CsvTable table{"learning-curves", {"arm", "seed", "epoch", "training_loss", metric.column, "is_best"}, {}};
   for (const LabelledCurves& arm : arms) {
     for (const ArmCurve& curve : arm.curves) {
       for (std::size_t epoch = 0; epoch < curve.values.size(); ++epoch) {

@@ -145,10 +145,20 @@ std::string query_of(const PromptLook& look) {
   return text;
 }
 
-std::string lens_of(const PromptLook& look) {
-  std::string text = "lens      the stream after each layer at the last token, read by the final norm and the head\n";
+std::string lens_of(const PromptLook& look, std::int64_t query) {
+  std::string text =
+      fmt::format("lens      the stream after each layer at query {} {}, read by the final norm and the output head\n",
+                  query, position_text(look, query));
+  text += fmt::format("{:>7}  {:>7}  {:>10}", "layer", "entropy", "KL to last");
+  if (look.lens_answer)
+    text += fmt::format("  {:>7}  {:>8}  {:>7}", "rank", "logit", "p") +
+            fmt::format("  (of {})", shown(look.lens_answer_text, *look.lens_answer));
+  text += "  most likely next tokens\n";
   for (const LensRow& row : look.lens) {
-    text += fmt::format("{:>7}", row.layer);
+    if (row.position != query) continue;
+    text += fmt::format("{:>7}  {:>7.3f}  {:>10.3f}", row.layer, row.entropy, row.kl_to_last);
+    if (row.answer)
+      text += fmt::format("  {:>7}  {:>8.3f}  {:>7.4f}", row.answer->rank, row.answer->logit, row.answer->probability);
     for (const NextToken& token : row.next) text += fmt::format("  {} {:.3f}", next_text(token), token.probability);
     text += '\n';
   }
@@ -158,7 +168,7 @@ std::string lens_of(const PromptLook& look) {
 std::string parts_of(const PromptLook& look) {
   const LogitParts& parts = *look.parts;
   std::string text = fmt::format(
-      "parts     of the logit of {} less that of {}, {:+.4f} at the last token; they sum to {:+.4f}\n",
+      "parts     of the logit of {} minus that of {}, {:+.4f} at the last token; they sum to {:+.4f}\n",
       shown(parts.answer_text, parts.answer), shown(parts.foil_text, parts.foil), parts.difference, parts.sum);
   if (!parts.missed.empty()) text += fmt::format("          not the same: {}\n", parts.missed);
   if (!parts.divided.empty()) text += fmt::format("          heads have no parts of their own: {}\n", parts.divided);
@@ -229,7 +239,17 @@ std::string json_asked(const PromptLook& look) {
                   {"weights", look.query->weights}});
   if (!look.lens.empty()) {
     OrderedJson rows = OrderedJson::array();
-    for (const LensRow& row : look.lens) rows.push_back({{"layer", row.layer}, {"next", json_next(row.next)}});
+    for (const LensRow& row : look.lens) {
+      OrderedJson one = {
+          {"position", row.position}, {"layer", row.layer}, {"entropy", row.entropy}, {"kl_to_last", row.kl_to_last}};
+      if (row.answer)
+        one["answer"] = {{"id", *look.lens_answer},
+                         {"rank", row.answer->rank},
+                         {"logit", row.answer->logit},
+                         {"probability", row.answer->probability}};
+      one["next"] = json_next(row.next);
+      rows.push_back(one);
+    }
     add("lens", rows);
   }
   if (look.parts) {
@@ -287,7 +307,7 @@ std::vector<SinkKey> sink_keys(const PromptLook& look, std::size_t most) {
 std::string print_look(const PromptLook& look, std::int64_t query) {
   std::string text = tokens_of(look) + next_of(look) + '\n' + heads_of(look, query) + '\n' + sinks_of(look);
   if (look.query) text += '\n' + query_of(look);
-  if (!look.lens.empty()) text += '\n' + lens_of(look);
+  if (!look.lens.empty()) text += '\n' + lens_of(look, query);
   if (look.parts) text += '\n' + parts_of(look);
   if (!look.segments.empty()) text += '\n' + segments_of(look);
   return text;

@@ -42,12 +42,15 @@ constexpr std::string_view overview =
 
 constexpr std::array all_subcommands = {
     Subcommand{"sweep",
-               "Run a frozen model over text at growing context lengths and store the statistics of every head", true},
-    Subcommand{"report", "Write the figures and tables of a run as a page like the results section of a paper"},
+               "Run a frozen model over text at growing context lengths and store the statistics of every head", true,
+               true},
+    Subcommand{"report", "Write the figures and tables of a run as a page like the results section of a paper", false,
+               true},
     Subcommand{"sinks",
                "Which keys take most attention, wherever they are? List the sinks of every head with their tokens"},
     Subcommand{"sink-vs-k",
-               "Do heads with much attention on token 0 have a gain near 1? Correlate BOS mass with K over heads"},
+               "Do heads with much attention on token 0 have a gain near 1? Correlate BOS mass with K over heads",
+               false, true},
     Subcommand{"audit",
                "Check the sink lemma at every head, and compare the run with statements of the paper that are false as "
                "printed"},
@@ -58,33 +61,40 @@ constexpr std::array all_subcommands = {
         true},
     Subcommand{"look",
                "Look at one prompt: next tokens, and for every head what it attends to and on how much evidence", true},
-    Subcommand{"generate", "Continue a prompt: greedily or at random, from a cache of keys and values", true},
+    Subcommand{"generate", "Continue a prompt: greedily or at random, from a cache of keys and values", true, true},
     Subcommand{"intervene",
                "What does a head mean for the model? Change heads, gates or layers, and measure the change of the loss",
-               true},
+               true, true},
     Subcommand{"gate-arms",
-               "Could the gain stand in the place of a gate? Put it there, with controls, as the context grows", true},
+               "Could the gain stand in the place of a gate? Put it there, with controls, as the context grows", true,
+               true},
     Subcommand{"inactive-heads",
                "Which heads does nothing need? Set those to zero that a score calls inactive, and compare the scores",
-               true},
+               true, true},
     Subcommand{"inspect",
                "Show what a checkpoint, a run or a data set holds, and whether it can be used (exit status 2 if not)"},
     Subcommand{"hooks", "List the hook sites of a model and the shapes of their tensors"},
-    Subcommand{"train", "Train a model from scratch"},
+    Subcommand{"train", "Train a model from scratch", false, true},
     Subcommand{"evaluate", "Measure how well a model predicts"},
-    Subcommand{"compare", "Compare arms of trainings, paired by seed, with tests that count users or questions too"},
+    Subcommand{"compare", "Compare arms of trainings, paired by seed, with tests that count users or questions too",
+               false, true},
     Subcommand{"gain-by",
-               "When does an arm gain? Compare the arms of runs whose data differ in one number, and draw it"},
+               "When does an arm gain? Compare the arms of runs whose data differ in one number, and draw it", false,
+               true},
     Subcommand{
         "k-by-frequency",
-        "Does the filter of a recommender treat rare items otherwise than frequent ones? Correlate K with counts"},
+        "Does the filter of a recommender treat rare items otherwise than frequent ones? Correlate K with counts",
+        false, true},
     Subcommand{"error-by-precision",
-               "Does the precision of a recommender's filter order users by the error of what it recommends?"},
+               "Does the precision of a recommender's filter order users by the error of what it recommends?", false,
+               true},
     Subcommand{"make-histories",
-               "Make data for train recommend: thinned or noisy histories, or synthetic ones whose noise is known"},
+               "Make data for train recommend: thinned or noisy histories, or synthetic ones whose noise is known",
+               false, true},
     Subcommand{"sensitivity",
                "Which settings of a recommender matter? Compare each setting of a grid with the reference"},
-    Subcommand{"estimators", "Compare every estimator of the variance of an estimate with the truth, by simulation"},
+    Subcommand{"estimators", "Compare every estimator of the variance of an estimate with the truth, by simulation",
+               false, true},
 };
 
 int fail(ExitCode code, std::string_view message) {
@@ -154,6 +164,9 @@ void check_working_folder() {
 void check_global_options(const CLI::App& app, const GlobalOptions& global) {
   check_threads(global.threads);
   CHECK(device_number(global.device), "--device: '{}'; must be cpu or cuda:N", printable(global.device, 40));
+  for (const CLI::App* command : app.get_subcommands())
+    CHECK(app.count("--seed") == 0 || subcommand_named(command->get_name()).draws,
+          "--seed: {} draws nothing at random; leave it out", command->get_name());
   if (global.device == "cpu") return;
   for (const CLI::App* command : app.get_subcommands()) {
     CHECK(subcommand_named(command->get_name()).on_gpu, "--device: '{}'; {} computes on the CPU; use --device cpu",

@@ -20,6 +20,7 @@ struct Subcommand {
   std::string_view name;
   std::string_view description;
   bool on_gpu = false;  ///< whether it takes another --device than the CPU
+  bool draws = false;   ///< whether something in it is drawn at random, so that it takes --seed
 };
 
 /// The subcommands of gainlens, in the order of its help.
@@ -44,7 +45,8 @@ void describe_application(CLI::App& app, GlobalOptions& global, const std::funct
 void check_working_folder();
 
 /// @param app  has parsed the command line
-/// @throws InvalidArgument  --threads or --device is wrong, or the subcommand computes on the CPU alone
+/// @throws InvalidArgument  --threads or --device is wrong, the subcommand computes on the CPU alone, or it draws nothing
+///     at random and --seed was given
 void check_global_options(const CLI::App& app, const GlobalOptions& global);
 
 std::string first_line(std::string_view text);

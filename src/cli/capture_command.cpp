@@ -1,14 +1,18 @@
 #include "cli/commands.h"
 
+#include "cli/captured_tensors.h"
 #include "cli/given_run.h"
 #include "cli/ignored_keys.h"
 #include "cli/open_model.h"
+#include "cli/prompt_batch.h"
 #include "cli/text_options.h"
 #include "core/check.h"
 #include "core/checked.h"
 #include "core/console.h"
 #include "core/json.h"
+#include "core/progress.h"
 #include "core/quantity.h"
+#include "core/sha256.h"
 #include "data/text.h"
 #include "formats/hub_cache.h"
 #include "formats/tensor_file.h"
@@ -22,6 +26,8 @@
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 
+#include <algorithm>
+#include <charconv>
 #include <limits>
 #include <map>
 #include <memory>
@@ -33,7 +39,9 @@ struct CaptureArguments {
   std::string model;
   std::vector<std::string> ignored_config_keys;
   TextOptions text;
-  std::string length;  ///< empty: the whole text
+  PromptOptions prompts;
+  std::string position;  ///< empty: all
+  std::string length;    ///< empty: the whole text
   std::string globs;
   std::string out;
   std::string dtype = "float32";
@@ -112,51 +120,92 @@ std::string name_of(const std::string& path) {
   return printable(path, longest);
 }
 
-/// The start of the text, as the first chunk of a sweep.
-/// @param metadata  gets what the file says of the text
-data::Chunk first_chunk(const CaptureArguments& arguments, const models::DecoderConfig& config,
-                        const std::filesystem::path& folder, bool quiet, Metadata& metadata) {
-  const sweep::TokenSource source =
-      sweep::read_tokens(arguments.text.source(), folder, config.vocabulary, config.bos_token,
-                         [&](bool) { return most_tokens(arguments, config); });
+/// What the model runs over.
+struct PromptsToRun {
+  std::vector<std::vector<std::int32_t>> tokens;
+  Metadata metadata;  ///< what the file says of them
+};
+
+/// The tokens of one prompt, or the start of a text as the first chunk of a sweep.
+std::vector<std::int32_t> tokens_of(const CaptureArguments& arguments, const sweep::TokenSource& source,
+                                    const models::DecoderConfig& config, bool quiet) {
   const bool has_bos = source.bos.token.has_value();
   const std::int64_t available = std::ssize(source.tokens) + (has_bos ? 1 : 0);
   const std::int64_t length = length_to_run(arguments, config, available, has_bos, source.whole);
   if (length == available && !quiet) sweep::tell_of_line_end(source);
-  metadata["text"] = name_of(arguments.text.text.empty() ? arguments.text.tokens : arguments.text.text);
-  metadata["text_sha256"] = source.text_sha256;
-  metadata["bos_policy"] = source.bos.explanation;
-  data::Chunk chunk = data::cut(source.tokens, {.lengths = {length}, .bos = source.bos.token}).front();
-  if (source.tokenizer != nullptr) {  // given ids have no tokenizer, and so no texts
-    Json texts = Json::array();
-    for (const tokenizers::TokenId id : chunk.tokens) texts.push_back(source.tokenizer->token_text(id));
-    metadata["tokens_text"] = texts.dump();
+  std::vector<std::int32_t> tokens;
+  if (has_bos) tokens.push_back(*source.bos.token);
+  tokens.insert(tokens.end(), source.tokens.begin(), source.tokens.end());
+  tokens.resize(static_cast<std::size_t>(length));
+  return tokens;
+}
+
+/// The prompts of a decoder. All are read before the first one runs.
+PromptsToRun prompts_to_run(const CaptureArguments& arguments, const models::DecoderConfig& config,
+                            const std::filesystem::path& folder, bool quiet) {
+  PromptsToRun prompts;
+  Json texts = Json::array();
+  for (const PromptSource& one : prompt_sources(arguments.prompts, arguments.text)) {
+    naming_the_line(one, [&] {
+      const sweep::TokenSource source = sweep::read_tokens(one.from, folder, config.vocabulary, config.bos_token,
+                                                           [&](bool) { return most_tokens(arguments, config); });
+      CHECK(!source.tokens.empty(), "the text holds no token");
+      prompts.tokens.push_back(tokens_of(arguments, source, config, quiet));
+      prompts.metadata["text_sha256"] = source.text_sha256;
+      prompts.metadata["bos_policy"] = source.bos.explanation;
+      if (source.tokenizer == nullptr) return;  // given ids have no tokenizer, and so no texts
+      Json& of_prompt = texts.emplace_back(Json::array());
+      for (const tokenizers::TokenId id : prompts.tokens.back()) of_prompt.push_back(source.tokenizer->token_text(id));
+    });
   }
-  return chunk;
+  const std::string& batch = arguments.prompts.batch;
+  if (!batch.empty()) prompts.metadata["text_sha256"] = sha256_file(batch);
+  const std::string& file = arguments.text.text.empty() ? arguments.text.tokens : arguments.text.text;
+  prompts.metadata["text"] = !batch.empty() ? name_of(batch) : arguments.prompts.prompt ? "--prompt" : name_of(file);
+  if (!texts.empty()) prompts.metadata["tokens_text"] = batch.empty() ? texts.front().dump() : texts.dump();
+  return prompts;
 }
 
 /// The items of --tokens, for a recommender.
-std::vector<std::int32_t> items_to_run(const CaptureArguments& arguments, Metadata& metadata) {
-  CHECK(!arguments.text.tokens.empty() && arguments.text.text.empty(),
+PromptsToRun items_to_run(const CaptureArguments& arguments) {
+  CHECK(!arguments.text.tokens.empty() && arguments.text.text.empty() && !arguments.prompts.prompt &&
+            arguments.prompts.batch.empty(),
         "{}: is a recommender; give its items as --tokens, a JSON array of ids from 1", printable(arguments.model));
+  CHECK(arguments.text.bos == "auto", "--bos: is for language models, and {} is a recommender; leave it out",
+        printable(arguments.model));
   auto items = data::read_token_ids(arguments.text.tokens);
   if (!arguments.length.empty()) {
     const std::int64_t length = parse_count(arguments.length, "--length");
     CHECK(length <= std::ssize(items), "--length: {}; there are {} items", length, items.size());
     items.resize(static_cast<std::size_t>(length));
   }
-  metadata["text"] = name_of(arguments.text.tokens);
-  return items;
+  return {{std::move(items)}, {{"text", name_of(arguments.text.tokens)}}};
 }
 
-/// What the model is to run over.
-/// @param metadata  gets what the file says of it
-hooks::Tokens tokens_to_run(const CaptureArguments& arguments, const OpenedModel& opened, bool quiet,
-                            Metadata& metadata) {
-  if (opened.recommender) return sweep::one_sequence(items_to_run(arguments, metadata));
-  const models::CheckpointSource& checkpoint = *opened.decoder;
-  for (const std::string& note : checkpoint.notes) print_notice("gainlens: warning: {}\n", note);
-  return sweep::one_sequence(first_chunk(arguments, checkpoint.config, checkpoint.path, quiet, metadata).tokens);
+/// --position: -1 for the last one.
+std::optional<std::int64_t> position_of(const CaptureArguments& arguments, const PromptsToRun& prompts) {
+  if (arguments.position.empty()) return std::nullopt;
+  if (arguments.position == "last") return -1;
+  const std::string& text = arguments.position;
+  std::int64_t position = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), position);
+  CHECK(error == std::errc() && end == text.data() + text.size() && position >= 0,
+        "--position: '{}'; must be last, or a position from 0", printable(text, 40));
+  for (std::size_t i = 0; i < prompts.tokens.size(); ++i)
+    CHECK(position < std::ssize(prompts.tokens[i]), "--position: {}; {} has positions 0 to {}", position,
+          arguments.prompts.batch.empty() ? std::string("the prompt") : fmt::format("prompt {}", i + 1),
+          prompts.tokens[i].size() - 1);
+  return position;
+}
+
+/// The ids of all prompts, [prompt, position]; -1 beyond the end of a prompt.
+at::Tensor padded_ids(const PromptsToRun& prompts, std::int64_t longest) {
+  at::Tensor ids = at::full({std::ssize(prompts.tokens), longest}, -1, at::kLong);
+  for (std::size_t i = 0; i < prompts.tokens.size(); ++i) {
+    const hooks::Tokens one = sweep::one_sequence(prompts.tokens[i]);
+    ids[static_cast<std::int64_t>(i)].slice(0, 0, one.ids.size(1)).copy_(one.ids[0]);
+  }
+  return ids;
 }
 
 struct Captured {
@@ -167,40 +216,55 @@ struct Captured {
 Captured captured(const CaptureArguments& arguments, const GlobalOptions& global) {
   const auto globs = parse_globs(arguments.globs);
   OpenedModel opened = open_model(arguments.model, arguments.ignored_config_keys);
-  Metadata metadata{{"family", opened.family()}};
-  const hooks::Tokens tokens = tokens_to_run(arguments, opened, global.quiet, metadata);
+  if (opened.decoder)
+    for (const std::string& note : opened.decoder->notes) print_notice("gainlens: warning: {}\n", note);
+  PromptsToRun prompts = opened.recommender
+                             ? items_to_run(arguments)
+                             : prompts_to_run(arguments, opened.decoder->config, opened.decoder->path, global.quiet);
+  const std::optional<std::int64_t> position = position_of(arguments, prompts);
   const at::ScalarType dtype = models::parse_dtype(arguments.dtype, "--dtype");
   const auto model = opened.load(dtype, kernels::compute_device(global.device));
 
-  std::map<std::string, at::Tensor> tensors;
+  std::vector<std::int64_t> lengths;
+  for (const auto& tokens : prompts.tokens) lengths.push_back(std::ssize(tokens));
+  const std::vector<hooks::SiteShape> sites = model->sites();
+  hooks::select_sites(globs, sites);  // throws if a glob names no site
+  CapturedTensors captured(sites, lengths, position);
+  std::size_t place = 0;
   hooks::Hooks hooks;
-  hooks::select_sites(globs, model->sites());  // throws if a glob names no site
-  for (const auto& glob : globs) {
-    hooks.observe(glob, [&](const hooks::Site& site, const at::Tensor& tensor) {
-      tensors[site.name] = tensor.contiguous().clone();
-    });
-  }
+  for (const auto& glob : globs)
+    hooks.observe(glob, [&](const hooks::Site& site, const at::Tensor& tensor) { captured.keep(site, tensor, place); });
   const c10::InferenceMode inference;
   hooks::ForwardOptions options;
   options.allow_extrapolation = arguments.allow_extrapolation;
   options.pattern_memory_bytes =
       checked_mul<std::uint64_t>(static_cast<std::uint64_t>(parse_count(arguments.pattern_memory, "--pattern-memory")),
                                  std::uint64_t{1} << 30, "--pattern-memory");
-  model->forward(tokens, options, hooks);
-  tensors["tokens"] = tokens.ids;
+  Progress progress("capture", static_cast<double>(lengths.size()), "prompts", global.quiet || lengths.size() == 1);
+  for (; place < prompts.tokens.size(); ++place) {
+    model->forward(sweep::one_sequence(prompts.tokens[place]), options, hooks);
+    progress.advance(1, 1, fmt::format("prompt {}", place + 1));
+  }
+  progress.finish();
+  std::map<std::string, at::Tensor> tensors = std::move(captured.tensors());
+  tensors["tokens"] = padded_ids(prompts, std::ranges::max(lengths));
+  if (!arguments.prompts.batch.empty()) tensors["lengths"] = at::tensor(lengths, at::kLong);
   // "pt" is what the field's library writes; some readers ask for it.
-  metadata.insert({{"format", "pt"},
-                   {"gainlens_version", GAINLENS_VERSION},
-                   {"model", name_of(arguments.model)},
-                   {"dtype", std::string(models::dtype_name(dtype))}});
-  return {std::move(tensors), std::move(metadata)};
+  prompts.metadata.insert({{"format", "pt"},
+                           {"family", opened.family()},
+                           {"gainlens_version", GAINLENS_VERSION},
+                           {"model", name_of(arguments.model)},
+                           {"dtype", std::string(models::dtype_name(dtype))}});
+  if (position) prompts.metadata["position"] = arguments.position;
+  return {std::move(tensors), std::move(prompts.metadata)};
 }
 
 std::uint64_t write(const std::filesystem::path& path, const Captured& captured) {
   std::vector<formats::TensorToWrite> entries;
   std::uint64_t bytes = 0;
   for (const auto& [name, tensor] : captured.tensors) {
-    const auto dtype = name == "tokens" ? formats::DType::i64 : stored_dtype(tensor.scalar_type());
+    const bool counts = name == "tokens" || name == "lengths";
+    const auto dtype = counts ? formats::DType::i64 : stored_dtype(tensor.scalar_type());
     entries.push_back(
         {name, dtype, tensor.sizes().vec(), {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}});
     bytes += tensor.nbytes();
@@ -210,6 +274,7 @@ std::uint64_t write(const std::filesystem::path& path, const Captured& captured)
 }
 
 void capture(const CaptureArguments& arguments, const GlobalOptions& global) {
+  CHECK(arguments.length.empty() || arguments.prompts.batch.empty(), "--length: is of one text; leave --batch out");
   check_is_new_file("--out", arguments.out, safetensors_file);
   const Captured all = captured(arguments, global);
   const std::uint64_t bytes = write(arguments.out, all);
@@ -231,9 +296,12 @@ void add_capture(CLI::App& app, const GlobalOptions& global, Action& action) {
       app, subcommand_named("capture"),
       "gainlens capture MODEL --text wiki.txt --length 256 --hooks 'blocks.*.attn.hook_{q,k}' --out qk.safetensors",
       "The file holds the ids as the tensor 'tokens'. Its metadata name model, text (with its sha256), dtype and BOS\n"
-      "policy; 'tokens_text' is a JSON array of the tokens' texts, absent where ids were given with --tokens.");
+      "policy; 'tokens_text' is a JSON array of the tokens' texts, absent where ids were given with --tokens.\n"
+      "With --batch the first dimension of every tensor counts prompts, and 'lengths' holds their tokens. Beyond the\n"
+      "end of a prompt stands NaN, and -1 in 'tokens'.");
   auto arguments = std::make_shared<CaptureArguments>();
   add_model_option(*command, arguments->model);
+  add_prompt_options(*command, arguments->prompts, "the tensors get a row for each");
   add_text_options(*command, arguments->text);
   command
       ->add_option("--hooks", arguments->globs,
@@ -242,6 +310,8 @@ void add_capture(CLI::App& app, const GlobalOptions& global, Action& action) {
   command->add_option("--out", arguments->out, "File to write; must not exist yet")->required();
   command->add_option("--length", arguments->length,
                       "Number of tokens to run, from the start of the text, BOS included; 1k is 1024 (default: all)");
+  command->add_option("--position", arguments->position,
+                      "Keep this position alone, from 0, or last: that of the last token of each prompt");
   add_dtype_option(*command, arguments->dtype);
   command
       ->add_option(

@@ -3,6 +3,7 @@
 #include "analyses/gate_arm_effects.h"
 #include "cli/given_run.h"
 #include "cli/ignored_keys.h"
+#include "cli/interruption.h"
 #include "cli/name_list.h"
 #include "cli/open_model.h"
 #include "cli/text_options.h"
@@ -78,6 +79,7 @@ void check_report_folder(const GateArmsArguments& arguments) {
 
 void measure_gate_arms(const GateArmsArguments& arguments, const GlobalOptions& global) {
   if (!arguments.report.empty()) check_report_folder(arguments);
+  const ScopedInterruption told(arguments.out, "every finished arm of every document");
   const runfile::GateArmsRun run = interventions::run_gate_arms(options_of(arguments, global));
   const analyses::GateArmEffects effects = analyses::gate_arm_effects(run, global.seed);
   const std::string bos = run.request.at("bos_policy");

@@ -222,7 +222,13 @@ void add_generate(CLI::App& app, const GlobalOptions& global, Action& action) {
                     "Also n_eff, K, entropy and BOS mass of every head, of the query that each new token comes from "
                     "(docs/generate.md)");
   add_ignored_keys(*command, arguments->ignored_config_keys);
-  command->callback([arguments, &global, &action] { action = [arguments, &global] { generate(*arguments, global); }; });
+  command->callback([command, arguments, &global, &action] {
+    action = [command, arguments, &global] {
+      CHECK(arguments->temperature || arguments->top_p || command->get_parent()->count("--seed") == 0,
+            "--seed: nothing is drawn at random; give --temperature or --top-p, or leave it out");
+      generate(*arguments, global);
+    };
+  });
 }
 
 }  // namespace gainlens::cli

@@ -3,6 +3,7 @@
 #include "analyses/inactive_heads.h"
 #include "cli/given_run.h"
 #include "cli/ignored_keys.h"
+#include "cli/interruption.h"
 #include "cli/intervention_runs.h"
 #include "cli/open_model.h"
 #include "cli/text_options.h"
@@ -167,6 +168,7 @@ void find_inactive_heads(const InactiveHeadsArguments& arguments, const GlobalOp
   const Plan plan = plan_of(input.scores, static_cast<std::size_t>(given.reader.heads()), arguments.draws, global.seed);
   interventions::InterveneOptions options = options_of(arguments, global, model, plan);
   options.other_text = given.reader.request().text;
+  const ScopedInterruption told(arguments.out, "every finished layer of every document");
   const runfile::InterventionRun run = interventions::run_interventions(options);
   const Changes changes(run);
   input.single = changes.of(plan.single);

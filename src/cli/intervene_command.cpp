@@ -5,6 +5,7 @@
 #include "analyses/patching_effects.h"
 #include "cli/given_run.h"
 #include "cli/ignored_keys.h"
+#include "cli/interruption.h"
 #include "cli/intervention_runs.h"
 #include "cli/name_list.h"
 #include "cli/open_model.h"
@@ -220,6 +221,7 @@ void patch_prompts(const InterveneArguments& arguments, const GlobalOptions& glo
 }
 
 void intervene(const InterveneArguments& arguments, const GlobalOptions& global) {
+  const ScopedInterruption told(arguments.out, "every finished layer of every document");
   if (!arguments.clean.empty() || !arguments.corrupt.empty()) return patch_prompts(arguments, global);
   if (arguments.approximate) return approximate(arguments, global);
   const runfile::InterventionRun run = interventions::run_interventions(options_of(arguments, global));

@@ -3,6 +3,7 @@
 #include "cli/given_run.h"
 #include "cli/ignored_keys.h"
 #include "cli/open_model.h"
+#include "cli/prompt_batch.h"
 #include "cli/text_options.h"
 #include "cli/written_report.h"
 #include "core/atomic_file.h"
@@ -23,7 +24,6 @@
 #include <charconv>
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <utility>
 
 namespace gainlens::cli {
@@ -33,12 +33,12 @@ struct LookArguments {
   std::string model;
   std::vector<std::string> ignored_config_keys;
   TextOptions text;
-  std::optional<std::string> prompt;
-  std::string batch, segments, head, answer, foil;
+  PromptOptions prompts;
+  std::string segments, head, answer, foil;
   std::optional<std::int64_t> query;
   std::int64_t segment_queries = 1;
   std::int64_t top_keys = 8;
-  std::int64_t next = 10;
+  std::optional<std::int64_t> next;
   bool lens = false;
   std::string dtype = "float32";
   bool stream_weights = false;
@@ -59,47 +59,19 @@ std::pair<std::int64_t, std::int64_t> parse_head(const std::string& text) {
   return {layer, head};
 }
 
-/// Where a prompt comes from.
-struct PromptSource {
-  sweep::TokenSourceOptions from;
-  std::string where;  ///< the line of a batch, for messages
-};
-
-std::vector<PromptSource> sources_of(const LookArguments& arguments) {
-  sweep::TokenSourceOptions one = arguments.text.source();
-  one.prompt = arguments.prompt;
-  const bool other = one.prompt || !one.text.empty() || !one.token_ids.empty();
-  if (arguments.batch.empty()) {
-    CHECK(other, "there is no prompt; give --prompt '..', --text FILE, --tokens FILE.json or --batch FILE.jsonl");
-    return {{one, ""}};
-  }
-  CHECK(!other, "--batch: there is another prompt too; give one of --batch, --prompt, --text and --tokens");
-  std::istringstream lines(read_text_file(arguments.batch));
-  std::vector<PromptSource> sources;
-  std::string line;
-  for (std::size_t number = 1; std::getline(lines, line); ++number) {
-    const std::string where = fmt::format("--batch: {}: line {}", printable(arguments.batch), number);
-    CHECK(line.find_first_not_of(" \t\r") != std::string::npos, "{}: is blank", where);
-    const Json json = parse_json(line, where);
-    CHECK(json.is_object() && json.size() == 1 && json.contains("prompt") && json["prompt"].is_string(),
-          "{}: must be {{\"prompt\": \"..\"}}", where);
-    one.prompt = json["prompt"].get<std::string>();
-    CHECK(!one.prompt->empty(), "{}: the prompt is empty", where);
-    sources.push_back({one, where});
-  }
-  CHECK(!sources.empty(), "--batch: {} has no line", printable(arguments.batch));
-  return sources;
-}
-
-void check_numbers(const LookArguments& arguments) {
+void check_numbers(const LookArguments& arguments, bool json) {
   CHECK(arguments.top_keys >= 1 && arguments.top_keys <= kernels::most_top_keys, "--top-keys: {}; must be 1 to {}",
         arguments.top_keys, kernels::most_top_keys);
-  CHECK(arguments.next >= 1, "--next: {}; must be at least 1", arguments.next);
+  CHECK(arguments.next.value_or(1) >= 1, "--next: {}; must be at least 1", *arguments.next);
   CHECK(arguments.segment_queries >= 1, "--segment-queries: {}; must be at least 1", arguments.segment_queries);
   CHECK(!arguments.segments.empty() || arguments.segment_queries == 1, "--segment-queries: belongs to --segments");
-  CHECK(arguments.segments.empty() || arguments.batch.empty(), "--segments: are of one prompt; leave --batch out");
-  CHECK(arguments.answer.empty() == arguments.foil.empty(), "{}: is missing; --answer and --foil go together",
-        arguments.answer.empty() ? "--answer" : "--foil");
+  CHECK(arguments.segments.empty() || arguments.prompts.batch.empty(),
+        "--segments: are of one prompt; leave --batch out");
+  CHECK(arguments.foil.empty() || !arguments.answer.empty(), "--answer: is missing; --answer and --foil go together");
+  CHECK(arguments.answer.empty() || !arguments.foil.empty() || arguments.lens,
+        "--foil: is missing; --answer and --foil go together, or give --lens for the rank of the answer alone");
+  CHECK(!json || !arguments.query || arguments.lens || !arguments.head.empty() || !arguments.out.empty(),
+        "--query: --json has the numbers of every query; leave --query out, or give --head or --lens too");
 }
 
 /// The query whose numbers are shown: --query, or the last one.
@@ -109,17 +81,28 @@ std::int64_t query_of(const LookArguments& arguments, const look::Prompt& prompt
   return query;
 }
 
+/// Of every position, unless one is asked for or only one is printed.
+look::LensOptions lens_of(const LookArguments& arguments, const look::Prompt& prompt,
+                          const models::DecoderConfig& config, bool json) {
+  look::LensOptions lens;
+  if (arguments.query || (!json && arguments.out.empty())) lens.position = query_of(arguments, prompt);
+  if (arguments.next) lens.next = *arguments.next;
+  if (!arguments.answer.empty())
+    lens.answer = interventions::token_of(arguments.answer, prompt.tokenizer.get(), config.vocabulary, "--answer");
+  return lens;
+}
+
 look::LookOptions options_of(const LookArguments& arguments, const look::Prompt& prompt,
-                             const models::DecoderConfig& config) {
+                             const models::DecoderConfig& config, bool json) {
   look::LookOptions options;
   options.top_keys = arguments.top_keys;
-  options.next = arguments.next;
-  options.lens = arguments.lens;
+  if (arguments.next) options.next = *arguments.next;
+  if (arguments.lens) options.lens = lens_of(arguments, prompt, config, json);
   if (!arguments.head.empty()) {
     const auto [layer, head] = parse_head(arguments.head);
     options.query = look::ChosenQuery{layer, head, query_of(arguments, prompt)};
   }
-  if (!arguments.answer.empty())
+  if (!arguments.foil.empty())
     options.pair =
         interventions::answer_pair(arguments.answer, arguments.foil, prompt.tokenizer.get(), config.vocabulary);
   if (!arguments.segments.empty())
@@ -132,7 +115,7 @@ look::LookOptions options_of(const LookArguments& arguments, const look::Prompt&
 /// The folder of a prompt's page: --out, or with --batch a folder in it for each line.
 std::filesystem::path page_folder(const LookArguments& arguments, std::size_t place) {
   const std::filesystem::path out = arguments.out;
-  return arguments.batch.empty() ? out : out / fmt::format("prompt-{}", place + 1);
+  return arguments.prompts.batch.empty() ? out : out / fmt::format("prompt-{}", place + 1);
 }
 
 /// The name of its folder or file, for the page.
@@ -145,28 +128,27 @@ struct AskedPrompt {
   look::LookOptions options;
 };
 
-/// Reads a prompt and checks all that is asked of it. What is wrong with a line of a batch names the line.
+/// Reads a prompt and checks all that is asked of it.
 AskedPrompt asked_prompt(const LookArguments& arguments, const PromptSource& source,
-                         const models::CheckpointSource& checkpoint) {
-  try {
-    AskedPrompt asked{look::read_prompt(source.from, checkpoint.config, checkpoint.path), {}};
+                         const models::CheckpointSource& checkpoint, bool json) {
+  AskedPrompt asked;
+  naming_the_line(source, [&] {
+    asked.prompt = look::read_prompt(source.from, checkpoint.config, checkpoint.path);
     query_of(arguments, asked.prompt);
-    asked.options = options_of(arguments, asked.prompt, checkpoint.config);
+    asked.options = options_of(arguments, asked.prompt, checkpoint.config, json);
     look::check_can_look(checkpoint.config, asked.prompt, asked.options);
-    return asked;
-  } catch (const InvalidArgument& error) {
-    if (source.where.empty()) throw;
-    throw_invalid("{}: {}", source.where, error.what());
-  }
+  });
+  return asked;
 }
 
 void look(const LookArguments& arguments, const GlobalOptions& global) {
-  check_numbers(arguments);
+  check_numbers(arguments, global.json);
   if (!arguments.out.empty()) check_holds_no_run(std::filesystem::weakly_canonical(arguments.out), "--out");
   const std::filesystem::path path = locate_language_model(arguments.model, "look");
   const models::CheckpointSource checkpoint = models::open_checkpoint(path, arguments.ignored_config_keys);
   std::vector<AskedPrompt> asked;
-  for (const PromptSource& source : sources_of(arguments)) asked.push_back(asked_prompt(arguments, source, checkpoint));
+  for (const PromptSource& source : prompt_sources(arguments.prompts, arguments.text))
+    asked.push_back(asked_prompt(arguments, source, checkpoint, global.json));
   for (const AskedPrompt& one : asked)
     if (one.prompt.without_line_end && !global.quiet)
       tell_note("the prompt ends in a line end, which is a part of its tokens (printf '%s' writes none)");
@@ -205,22 +187,22 @@ void add_look(CLI::App& app, const GlobalOptions& global, Action& action) {
       "Memory grows with the number of tokens, not with its square. docs/look.md explains every number.");
   auto arguments = std::make_shared<LookArguments>();
   add_model_option(*command, arguments->model);
-  command->add_option("--prompt", arguments->prompt, "The prompt itself");
+  add_prompt_options(*command, arguments->prompts, "--json prints a line for each");
   add_text_options(*command, arguments->text);
-  command->add_option("--batch", arguments->batch,
-                      "File with a prompt a line, {\"prompt\": \"..\"}; --json prints a line for each");
   command->add_option("--head", arguments->head,
                       "LAYER.HEAD, as 17.2: shows the weight of every key for one query of this head");
   command->add_option("--query", arguments->query,
-                      "Position of the query that is shown, from 0 (default: the last one)");
+                      "Position of the query that is shown, from 0 (default: the last one); with --lens the only one");
   command->add_option("--top-keys", arguments->top_keys, "Keys with the most weight that are kept of each query")
       ->capture_default_str();
-  command->add_option("--next", arguments->next, "Number of most likely next tokens")->capture_default_str();
+  command->add_option("--next", arguments->next,
+                      "Number of most likely next tokens (default: 10; in each row of --lens 3)");
   command->add_flag("--lens", arguments->lens,
-                    "Logit lens: the most likely next tokens by the stream after each layer");
+                    "Logit lens: what comes next by the stream after each layer, with entropy, the divergence from the "
+                    "last layer, and the rank of --answer. --json and --out have it at every position");
   command->add_option("--answer", arguments->answer,
-                      "A token, as a text that is one token (' Paris') or as an id: its logit less that of --foil is "
-                      "attributed to embedding, heads and MLPs");
+                      "A token, as a text that is one token (' Paris') or as an id: its logit minus that of --foil "
+                      "is attributed to embedding, heads and MLPs");
   command->add_option("--foil", arguments->foil, "The token that --answer is compared with (' Rome')");
   command->add_option(
       "--segments", arguments->segments,

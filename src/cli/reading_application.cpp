@@ -33,9 +33,8 @@ bool knows_subcommand(const CLI::App& app) {
 void parse_and_run(int argc, const char* const* argv, const std::function<void()>& compute) {
   CLI::App app;
   GlobalOptions global;
-  describe_application(app, global, [] { return std::string("gainlens " GAINLENS_VERSION); });
   Action action;
-  add_subcommands(app, global, action, compute);
+  describe_reading_subcommands(app, global, action, compute);
   try {
     parse_command_line(app, argc, argv);
   } catch (const CLI::CallForHelp& help) {
@@ -67,6 +66,12 @@ void parse_and_run(int argc, const char* const* argv, const std::function<void()
 }
 
 }  // namespace
+
+void describe_reading_subcommands(CLI::App& app, GlobalOptions& global, Action& action,
+                                  const std::function<void()>& compute) {
+  describe_application(app, global, [] { return std::string("gainlens " GAINLENS_VERSION); });
+  add_subcommands(app, global, action, compute);
+}
 
 int run_reading_application(int argc, const char* const* argv, const std::function<void()>& compute) {
   return exit_code_of([&] {

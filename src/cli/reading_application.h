@@ -1,8 +1,15 @@
 #pragma once
 
+#include "cli/application_parts.h"
+
 #include <functional>
 
 namespace gainlens::cli {
+
+/// As describe_subcommands() of cli/application.h, but only `inspect` has its options.
+/// @param compute  see below
+void describe_reading_subcommands(CLI::App& app, GlobalOptions& global, Action& action,
+                                  const std::function<void()>& compute);
 
 /// The program `gainlens`. It answers `inspect` and help without libtorch, which takes a quarter of a second to load.
 /// Everything else, and every command line that it does not understand, is left to the program with every subcommand.

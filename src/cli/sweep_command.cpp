@@ -3,6 +3,7 @@
 #include "cli/given_run.h"
 #include "cli/ignored_keys.h"
 #include "cli/inspect_parts.h"
+#include "cli/interruption.h"
 #include "cli/sweep_recommenders.h"
 #include "cli/text_options.h"
 #include "core/check.h"
@@ -211,6 +212,7 @@ void sweep_and_print(const SweepArguments& arguments, const GlobalOptions& globa
     check_depth(arguments, options);
     options.then = [&](const sweep::SweptText& swept) { depth = depth_of(options, swept); };
   }
+  const ScopedInterruption told(arguments.out, "every finished chunk", options.group.rank == 0);
   if (options.group.rank == 0 && options.statistics && !global.quiet) say_what_cannot_be_tested(options);
   const sweep::SweepOutcome outcome = sweep::run_sweep(options);
   if (!global.json) warn(outcome);
@@ -227,6 +229,8 @@ void sweep(const CLI::App& command, const SweepArguments& arguments, Recommender
     return sweep_recommenders(command, recommenders, global);
   }
   refuse_recommender_sweep_options(command, recommenders);
+  CHECK(command.get_parent()->count("--seed") == 0,
+        "--seed: a sweep of a language model draws nothing at random; leave it out");
   sweep_and_print(arguments, global);
 }
 

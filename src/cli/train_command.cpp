@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 #include "cli/given_run.h"
+#include "cli/interruption.h"
 #include "cli/knob_options.h"
 
 #include "core/check.h"
@@ -124,6 +125,7 @@ void run(const TrainLanguageModelArguments& arguments, const GlobalOptions& glob
   request.quiet = global.quiet;
   read_arm(arguments, request);
   check_holds_no_run(arguments.out);
+  const ScopedInterruption told(arguments.out, "its last saved state", true, training::state_file_in("training"));
   const auto outcome = language::train_language_model(request);
   draw(outcome);
   print(outcome, global.json);

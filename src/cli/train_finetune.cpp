@@ -1,6 +1,7 @@
 #include "analyses/seed_comparison.h"
 #include "cli/commands.h"
 #include "cli/given_run.h"
+#include "cli/interruption.h"
 #include "cli/name_list.h"
 #include "cli/open_model.h"
 #include "cli/spread_option.h"
@@ -37,7 +38,7 @@ struct TrainFinetuneArguments {
   std::int64_t seeds = 1;
   std::optional<std::int64_t> passages;
   std::uint64_t data_seed = 0;
-  data::SplitSizes sizes{.training = 1000, .validation = 1000, .test = 0};
+  data::AskedSizes sizes;
   language::FinetuneSettings settings;
   std::optional<double> precision_learning_rate;
   std::string dtype = "float32";
@@ -72,6 +73,22 @@ std::vector<data::Question> questions_of(const TrainFinetuneArguments& arguments
   return std::move(made.questions);
 }
 
+/// The sizes of the parts. Those that were shortened to fit are told.
+data::SplitSizes sizes_of(const data::AskedSizes& asked, const std::vector<data::Question>& questions,
+                          const std::vector<data::Question>& test, bool tells) {
+  const std::int64_t found = data::distinct_questions(questions), of_test = data::distinct_questions(test);
+  const data::SplitSizes sizes =
+      data::fitted_sizes(asked, found, test.empty() ? std::nullopt : std::optional<std::int64_t>(of_test));
+  const auto tell = [&](const char* option, std::int64_t size, std::int64_t of, bool given) {
+    if (!given && size < data::default_rows && tells)
+      tell_note("{}: {}, because the file has {} (the default is {})", option, size, counted(of, "question"),
+                data::default_rows);
+  };
+  tell("--train-rows", sizes.training, found, asked.training.has_value());
+  tell("--validation-rows", sizes.validation, test.empty() ? found : of_test, asked.validation.has_value());
+  return sizes;
+}
+
 /// @param leads  of several processes, one tells what is to be told
 data::QuestionSplit split_of(const TrainFinetuneArguments& arguments, bool leads, bool quiet) {
   const bool known = arguments.task == "squad" || arguments.task == "nq";
@@ -82,11 +99,12 @@ data::QuestionSplit split_of(const TrainFinetuneArguments& arguments, bool leads
   CHECK(known || arguments.task.ends_with(".jsonl") || arguments.task.ends_with(".jsonl.gz"),
         "--task: '{}'; must be squad, nq or a file *.jsonl", printable(arguments.task, 60));
   std::vector<data::Question> questions = questions_of(arguments, known ? arguments.data : arguments.task, leads);
+  std::vector<data::Question> test;
+  if (!arguments.test.empty()) test = questions_of(arguments, arguments.test, leads);
+  const data::SplitSizes sizes = sizes_of(arguments.sizes, questions, test, leads && !quiet);
   data::QuestionSplit split =
-      arguments.test.empty()
-          ? data::split_questions(std::move(questions), arguments.sizes, arguments.data_seed)
-          : data::split_questions(std::move(questions), questions_of(arguments, arguments.test, leads), arguments.sizes,
-                                  arguments.data_seed);
+      arguments.test.empty() ? data::split_questions(std::move(questions), sizes, arguments.data_seed)
+                             : data::split_questions(std::move(questions), std::move(test), sizes, arguments.data_seed);
   if (quiet || !leads) return split;
   tell_note("{} to learn from, {} to choose the best epoch by, {} to test on; no question is in two of them{}",
             counted(split.training.size(), "row"), split.validation.size(), split.test.size(),
@@ -186,12 +204,14 @@ void run(const TrainFinetuneArguments& arguments, const GlobalOptions& global) {
   language::check_request(request);
   check_idle_options(arguments);
   check_lies_in_no_arm(arguments.out);
-  data::check_sizes(arguments.sizes);
+  data::check_sizes(
+      {arguments.sizes.training.value_or(1), arguments.sizes.validation.value_or(1), arguments.sizes.test});
   data::check_passages(passages_of(arguments));
   const runfile::ProcessGroup group = runfile::read_process_group();
   request.model = locate_language_model(arguments.model, "finetune");
   check_lies_outside_model(arguments.out, request.model);
   request.split = split_of(arguments, group.rank == 0, global.quiet);
+  const ScopedInterruption told(arguments.out, finished_trainings, group.rank == 0);
   const auto replicas = training::connect_replicas(group, process_environment());
   const std::vector<experiment::Outcome> outcomes = language::finetune(request, *replicas);
   if (replicas->leads()) print(outcomes, arguments.out, global.json);
@@ -224,9 +244,12 @@ void add_train_finetune(CLI::App& train, const GlobalOptions& global, Action& ac
       "--test", arguments->test,
       "A second file to test on; its first rows also choose the best epoch, as in the paper. Without it "
       "--data is split by articles or questions");
-  command->add_option("--train-rows", arguments->sizes.training, "Rows to learn from")->capture_default_str();
-  command->add_option("--validation-rows", arguments->sizes.validation, "Rows to choose the best epoch by")
-      ->capture_default_str();
+  command->add_option(
+      "--train-rows", arguments->sizes.training,
+      fmt::format("Rows to learn from (default: {}, or 3 of 5 parts of a file that is too small)", data::default_rows));
+  command->add_option(
+      "--validation-rows", arguments->sizes.validation,
+      fmt::format("Rows to choose the best epoch by (default: {}, or 1 of 5 parts)", data::default_rows));
   command->add_option("--test-rows", arguments->sizes.test, "Rows to test on; 0: all that are left")
       ->capture_default_str();
   command->add_option("--data-seed", arguments->data_seed, "Of the split, the places of passages and the noise")

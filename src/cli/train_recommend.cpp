@@ -4,6 +4,7 @@
 #include "cli/given_run.h"
 #include "cli/grid_option.h"
 #include "cli/interaction_options.h"
+#include "cli/interruption.h"
 #include "cli/knob_options.h"
 #include "cli/name_list.h"
 #include "cli/spread_option.h"
@@ -253,6 +254,7 @@ void run(const TrainRecommendArguments& arguments, const GlobalOptions& global) 
       "--seeds-at-once: {} processes train one seed after the other; use --spread seeds to train several side by side",
       group.size);
   const data::LeaveOneOut split(arguments.data.read());
+  const ScopedInterruption told(arguments.out, finished_trainings, group.rank == 0);
   const auto replicas = training::connect_replicas(group, process_environment());
   if (replicas->leads()) arguments.data.tell_left_out(split.interactions());
   const recommend::RecommendOutcome outcome = recommend::train_recommend(request, split, *replicas);

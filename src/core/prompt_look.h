@@ -32,10 +32,20 @@ struct LookedQuery {
   std::vector<double> weights;  ///< [key] over keys and sink; 0: hidden or later
 };
 
-/// What the stream says behind a layer, read by the final norm and the output head.
+/// A token in a distribution over all tokens.
+struct LensAnswer {
+  std::int64_t rank = 0;  ///< 1: no token is more likely
+  double logit = 0;
+  double probability = 0;
+};
+
+/// What the stream of a position says after a layer, read by the final norm and the output head.
 struct LensRow {
-  std::int64_t layer = 0;
-  std::vector<NextToken> next;
+  std::int64_t position = 0, layer = 0;
+  std::vector<NextToken> next;       ///< the most likely first
+  double entropy = 0;                ///< of the distribution, nats
+  double kl_to_last = 0;             ///< from this distribution to that of the last layer, nats
+  std::optional<LensAnswer> answer;  ///< of PromptLook::lens_answer
 };
 
 /// A part of the last position's stream, and what it adds to a logit difference.
@@ -74,7 +84,9 @@ struct PromptLook {
   std::vector<NextToken> next;              ///< after the last token, the most likely first
   std::vector<LookedHead> heads;            ///< layer by layer
   std::optional<LookedQuery> query;
-  std::vector<LensRow> lens;
+  std::vector<LensRow> lens;                ///< position by position, and of each layer by layer
+  std::optional<std::int32_t> lens_answer;  ///< token whose rank the rows of the lens hold
+  std::string lens_answer_text;             ///< empty without a tokenizer; not safe to print
   std::optional<LogitParts> parts;
   std::vector<PromptSegment> segments;
   std::int64_t segment_queries = 0;  ///< number of last queries that LookedHead::segment_mass is a mean over

@@ -2,6 +2,8 @@
 
 #include "core/atomic_file.h"
 #include "core/check.h"
+#include "core/counted.h"
+#include "core/listener.h"
 #include "core/thread_count.h"
 #include "experiment/result_file.h"
 #include "runfile/folder_lock.h"
@@ -130,6 +132,15 @@ Json Experiment::common_request(Json request) const {
   return of_first;
 }
 
+void Experiment::tell_of_earlier_results() const {
+  if (plan_.quiet || !replicas_.leads()) return;
+  const auto done =
+      std::ranges::count_if(jobs_, [](const Job& job) { return std::filesystem::exists(job.folder / result_name); });
+  if (done > 0)
+    tell_note("{}: {} of {} {} done by an earlier call", printable(plan_.out.string()), done,
+              counted(jobs_.size(), "training"), done == 1 ? "was" : "were");
+}
+
 /// Does a job, if it has not been done.
 /// @returns  for rank 0; without a result for the other processes
 Outcome Experiment::do_job(const Job& job, const Json& run, SharedProgress& progress,
@@ -187,6 +198,7 @@ std::vector<Outcome> Experiment::run(Json request) {
   }
   wait_for_all(replicas_);  // a job's folder before request.json would make the run folder look like something else
 
+  tell_of_earlier_results();
   double cost = 0;
   for (const Job& job : own_) cost += subject_.cost(job);
   SharedProgress progress(plan_.title, cost, plan_.quiet || !replicas_.leads());

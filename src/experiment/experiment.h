@@ -41,7 +41,11 @@ struct Sharing {
 /// Shows the progress of several trainings on one line. The unit of cost is an epoch. For several threads.
 class SharedProgress {
  public:
-  SharedProgress(const std::string& title, double cost, bool quiet) : progress_(title, cost, "epochs", quiet) {}
+  SharedProgress(const std::string& title, double cost, bool quiet)
+      : progress_(title, cost, "epochs", quiet), quiet_(quiet) {}
+
+  /// Whether nobody is told how the work goes on.
+  bool quiet() const { return quiet_; }
 
   void epoch_done(const std::string& label) { advance(1, 1, label); }
   /// A job without epochs.
@@ -60,6 +64,7 @@ class SharedProgress {
 
   std::mutex mutex_;
   Progress progress_;
+  bool quiet_;
 };
 
 /// A job with all that it needs.
@@ -127,6 +132,7 @@ class Experiment {
   std::vector<Job> own_jobs() const;
   Sharing shared_threads() const;
   Json common_request(Json request) const;
+  void tell_of_earlier_results() const;
   Outcome do_job(const Job& job, const Json& run, SharedProgress& progress, training::Replicas& replicas) const;
   std::vector<Outcome> side_by_side(const Json& run, SharedProgress& progress) const;
 

@@ -162,6 +162,7 @@ class Patching {
       if (!layers.empty()) missing[direction] = layers;
     }
     if (missing.empty()) return;
+    if (!options_.quiet) kept_.tell_of_stored();
     Progress progress("intervene", work, "patches", options_.quiet);
     load();
     for (const auto& [direction, layers] : missing) measure(direction, layers, progress);

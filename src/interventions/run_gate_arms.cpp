@@ -152,6 +152,7 @@ class GateArmsMeasuring {
     // A calibration document takes about as long as an arm on a document.
     const auto calibrating = static_cast<double>(job_.calibration.documents.size());
     if (missing.empty() && !run_.calibration.empty()) return;
+    if (!options_.quiet) kept_.tell_of_stored();
     Progress progress("gate-arms", of_units + calibrating, "arms of documents", options_.quiet);
     load();
     calibrate();

@@ -212,6 +212,7 @@ class Measuring {
       work += units_.work(missing.back());
     }
     if (work == 0) return;
+    if (!options_.quiet) kept_.tell_of_stored();
     Progress progress("intervene", work, "interventions", options_.quiet);
     load();
     for (std::size_t document = 0; document < missing.size(); ++document)

@@ -394,6 +394,7 @@ Finetuning::Trained Finetuning::train(const experiment::Work& work) const {
   options.evaluate_every = options.save_every = task.steps_of(1);
   options.spread_moments = true;
   options.quiet = true;  // the progress of all trainings is shown together
+  if (!quiet_) options.label = label;
   std::int64_t epochs = 0;
   options.evaluated = [&](const training::Evaluation& point) {
     ++epochs;

@@ -162,6 +162,7 @@ training::TrainerOptions trainer_options(const Recipe& recipe, const LanguageMod
   options.save_every = recipe.save_every;
   options.patience = recipe.patience;
   options.title = "train " + request.out.filename().string();
+  if (!request.quiet) options.label = printable(request.out.filename().string());
   options.quiet = request.quiet;
   return options;
 }

@@ -2,7 +2,9 @@
 
 #include "core/check.h"
 #include "kernels/composed/query_weights.h"
+#include "look/logit_lens.h"
 #include "look/logit_parts.h"
+#include "look/most_likely.h"
 #include "models/decoder/attention_ops.h"
 #include "sweep/one_sequence.h"
 
@@ -10,7 +12,6 @@
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
-#include <cmath>
 
 namespace gainlens::look {
 namespace {
@@ -26,28 +27,12 @@ std::vector<float> floats(const at::Tensor& tensor) {
   return copied<float>(tensor, at::kFloat);
 }
 
-/// The most likely tokens, the first of equal ones first.
-/// @param logits  [vocabulary]
-std::vector<NextToken> most_likely(const at::Tensor& logits, std::int64_t count,
-                                   const tokenizers::Tokenizer* tokenizer) {
-  const at::Tensor wide = logits.to(at::kCPU, at::kDouble);
-  const at::Tensor probability = wide.softmax(-1);
-  const auto [sorted, order] = at::sort(wide, /*stable=*/true, -1, /*descending=*/true);
-  std::vector<NextToken> next;
-  for (std::int64_t rank = 0; rank < std::min(count, wide.size(0)); ++rank) {
-    const auto id = order[rank].item<std::int64_t>();
-    const auto token = static_cast<tokenizers::TokenId>(id);
-    next.push_back({token, tokenizer == nullptr ? std::string() : tokenizer->token_text(token),
-                    sorted[rank].item<double>(), probability[id].item<double>()});
-  }
-  return next;
-}
-
 /// Takes up what the pass shows.
 class Looking {
  public:
   Looking(models::Decoder& model, const Prompt& prompt, const LookOptions& options)
       : model_(model), prompt_(prompt), options_(options), parts_(model) {
+    if (options.lens) lens_.emplace(model, *options.lens);
     found_.tokens = prompt.tokens;
     if (prompt.tokenizer != nullptr) {
       for (const tokenizers::TokenId id : prompt.tokens) found_.token_texts.push_back(prompt.tokenizer->token_text(id));
@@ -75,7 +60,7 @@ class Looking {
     statistics_ = &statistics;
     hooks::Hooks hooks;
     if (options_.pair) parts_.attach(hooks);
-    if (options_.lens) attach_lens(hooks);
+    if (lens_) lens_->attach(hooks);
     hooks::ForwardOptions forward;
     forward.attention = &statistics;
     forward.allow_extrapolation = options_.allow_extrapolation;
@@ -84,6 +69,7 @@ class Looking {
     if (!logits.isfinite().all().item<bool>()) throw_run_failed("output head: the logits are NaN or infinite");
     found_.next = most_likely(logits, options_.next, prompt_.tokenizer.get());
     if (options_.pair) attribute(logits);
+    if (lens_) read_lens();
     return std::move(found_);
   }
 
@@ -131,21 +117,19 @@ class Looking {
     found_.parts->foil_text = prompt_.tokenizer->token_text(static_cast<tokenizers::TokenId>(pair.foil));
   }
 
-  void attach_lens(hooks::Hooks& hooks) {
-    for (std::int64_t layer = 0; layer < model_.config().layers; ++layer) {
-      hooks.observe(hooks::block_site(layer, "hook_resid_post"),
-                    [this, layer](const hooks::Site&, const at::Tensor& seen) {
-                      const at::Tensor last = model_.final_normed(seen[0].slice(0, seen.size(1) - 1).contiguous());
-                      found_.lens.push_back(
-                          {layer, most_likely(model_.unembed(last)[0], options_.lens_next, prompt_.tokenizer.get())});
-                    });
-    }
+  void read_lens() {
+    found_.lens = lens_->rows(prompt_.tokenizer.get());
+    if (!options_.lens->answer) return;
+    const auto answer = static_cast<tokenizers::TokenId>(*options_.lens->answer);
+    found_.lens_answer = answer;
+    if (prompt_.tokenizer != nullptr) found_.lens_answer_text = prompt_.tokenizer->token_text(answer);
   }
 
   models::Decoder& model_;
   const Prompt& prompt_;
   const LookOptions& options_;
   LogitPartsCollector parts_;
+  std::optional<LogitLens> lens_;
   models::StatisticsAttention* statistics_ = nullptr;
   PromptLook found_;
 };
@@ -184,6 +168,9 @@ void check_can_look(const models::DecoderConfig& config, const Prompt& prompt, c
         learned ? ": it has no vector for a later position" : ", or give --allow-extrapolation to go beyond them");
   CHECK(config.attention_layers(config.layers) > 0, "the model has no softmax attention, and so no heads to look at");
   if (options.query) check_query(*options.query, config, length);
+  if (options.lens && options.lens->position)
+    CHECK(*options.lens->position >= 0 && *options.lens->position < length,
+          "--query: position {}; the prompt has positions 0 to {}", *options.lens->position, length - 1);
 }
 
 PromptLook look_at(models::Decoder& model, const Prompt& prompt, const LookOptions& options) {

@@ -2,6 +2,7 @@
 
 #include "core/prompt_look.h"
 #include "interventions/question.h"
+#include "look/logit_lens.h"
 #include "models/decoder/decoder.h"
 #include "sweep/token_source.h"
 
@@ -22,8 +23,7 @@ struct LookOptions {
   std::int64_t top_keys = 8;                      ///< of each query, 1 to kernels::most_top_keys
   std::int64_t next = 10;                         ///< most likely next tokens
   std::optional<ChosenQuery> query;               ///< whose weights of all keys are wanted
-  bool lens = false;                              ///< the logit lens
-  std::int64_t lens_next = 3;                     ///< tokens of each of its rows
+  std::optional<LensOptions> lens;                ///< the logit lens
   std::optional<interventions::AnswerPair> pair;  ///< whose logit difference is attributed
   std::vector<PromptSegment> segments;            ///< attention mass of each; empty: not wanted
   std::int64_t segment_queries = 1;               ///< last queries that the mass is a mean over

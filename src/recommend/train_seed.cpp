@@ -73,6 +73,7 @@ experiment::StoredResult train_job(const experiment::Work& work, Arm arm, const 
   std::optional<training::TrainingFolder> folder;
   if (replicas.leads()) folder.emplace(job.folder / "training", work.request, request_rules(*settings.backbone));
   training::TrainerOptions options = trainer_options(settings, task);
+  if (!work.progress.quiet()) options.label = label;
   std::int64_t reached = 0;  // 0: no epoch of this call has ended
   bool warned = false;
   options.evaluated = [&](const training::Evaluation& point) {

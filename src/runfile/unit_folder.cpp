@@ -2,6 +2,7 @@
 
 #include "core/atomic_file.h"
 #include "core/check.h"
+#include "core/listener.h"
 #include "runfile/run_folder.h"
 
 #include <system_error>
@@ -75,6 +76,13 @@ bool UnitFolder::holds_run(const Json& request, const std::vector<std::string>& 
   if (!fs::exists(path_ / "request.json")) return false;
   check_same(read_json_file(path_ / "request.json"), request, path_, named);
   return true;
+}
+
+void UnitFolder::tell_of_stored() const {
+  const std::size_t stored = path_.empty() ? 0 : units_.names().size();
+  if (stored > 0)
+    tell_note("{}: {} by an earlier call; this one continues", printable(path_.string()),
+              stored == 1 ? "1 unit was measured" : fmt::format("{} units were measured", stored));
 }
 
 void UnitFolder::keep_unit(std::string_view name, const Json& unit) {

@@ -55,6 +55,8 @@ class UnitFolder {
   bool has_unit(std::string_view name) const { return !path_.empty() && units_.has(name); }
   /// Stores a unit completely or not at all. @throws RunFailed  disk full
   void keep_unit(std::string_view name, const Json& unit);
+  /// Tells the listener how many units are there from an earlier call, if there are any.
+  void tell_of_stored() const;
   /// Where the files of the run lie; empty: nothing is kept.
   const std::filesystem::path& path() const { return path_; }
 

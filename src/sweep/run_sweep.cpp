@@ -296,6 +296,9 @@ class ChunkMeter {
     for (const auto& key : missing) total += cost_of(key.length, job_.config);
     to_measure_ = own;
     const bool quiet = options_.quiet || options_.group.rank > 0;
+    if (missing.size() < job_.chunks.size() && !quiet)
+      tell_note("{}: {} of {} were measured by an earlier call", printable(options_.out.string()),
+                job_.chunks.size() - missing.size(), counted(job_.chunks.size(), "chunk"));
     if (options_.group.rank == 0) warn_of_memory();
     progress_.emplace("sweep", total, "tokens", quiet);
   }

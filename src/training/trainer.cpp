@@ -2,6 +2,7 @@
 
 #include "core/check.h"
 #include "core/json_words.h"
+#include "core/listener.h"
 #include "core/progress.h"
 #include "training/best_value.h"
 #include "training/shared_adamw.h"
@@ -41,6 +42,7 @@ class Trainer {
   TrainingOutcome run() {
     resume();
     outcome_.resumed_at = step_;
+    tell_of_resuming();
     Progress progress(options_.title, static_cast<double>(options_.steps - step_), options_.unit,
                       options_.quiet || !replicas_.leads());
     while (step_ < options_.steps && !best_.exhausted()) {
@@ -61,6 +63,13 @@ class Trainer {
   }
 
  private:
+  void tell_of_resuming() const {
+    if (step_ == 0 || step_ >= options_.steps || best_.exhausted() || options_.label.empty() || !replicas_.leads())
+      return;
+    tell_note("{}: continues from its stored state with {}; {} of {} steps were done before", options_.label,
+              task_.name_of(step_), step_, options_.steps);
+  }
+
   void step_once() {
     optimizer_.zero_gradients();
     const auto [loss, norm] = gradients();

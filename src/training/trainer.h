@@ -61,6 +61,7 @@ struct TrainerOptions {
   bool spread_moments = false;
   std::int64_t patience = 0;  ///< training stops after so many evaluations without a new best; 0: never
   std::function<void(const Evaluation&)> evaluated;  ///< called after each evaluation; may be empty
+  std::string label;  ///< names the training when it continues from a stored state; empty: that is not told
   std::string title = "training";
   std::string unit = "tokens";
   bool quiet = false;

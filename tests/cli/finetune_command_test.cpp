@@ -106,6 +106,19 @@ TEST_F(TrainFinetune, PrintsATableAndKeepsARunThatOthersRead) {
   expect_refused(compare(), "not the result of arm sft/np0, seed 1");
 }
 
+TEST_F(TrainFinetune, ASmallFileIsSplitWhereTheSizesAreDefaults) {
+  const ProgramResult made = run_gainlens(
+      {"train", "finetune", demo, "--task", questions(30), "--max-new", "1", "--epochs", "1", "--out", out()});
+  ASSERT_EQ(made.exit_code, 0) << made.error;
+  EXPECT_THAT(made.error, AllOf(HasSubstr("--train-rows: 18, because the file has 30 questions (the default is 1000)"),
+                                HasSubstr("--validation-rows: 6, because"),
+                                HasSubstr("18 rows to learn from, 6 to choose the best epoch by, 6 to test on")));
+  EXPECT_THAT(
+      run_gainlens({"train", "finetune", demo, "--task", questions(30), "--train-rows", "1000", "--out", out() + "2"})
+          .error,
+      HasSubstr("--train-rows: 1000 questions; only 30 are left for it"));
+}
+
 TEST_F(TrainFinetune, ItsRunIsChecked) {
   ASSERT_EQ(run_gainlens(command({"--arm", "sft,gate", "--seeds", "3", "--lora-rank", "2", "--lora-targets", "q,v"}))
                 .exit_code,

@@ -115,8 +115,12 @@ TEST_F(Look, EachRequestAddsItsMember) {
   EXPECT_THAT(keys_of(query), ElementsAre("layer", "head", "query", "weights"));
   EXPECT_EQ(query.at("weights").size(), 8u);
   EXPECT_EQ(query.at("weights").at(6), 0.0);
-  EXPECT_EQ(json.at("lens").size(), 3u);
-  EXPECT_EQ(json.at("lens").at(2).at("next").at(0).at("id"), json.at("next").at(0).at("id"));
+  ASSERT_EQ(json.at("lens").size(), 3u);  // of the query alone
+  EXPECT_THAT(keys_of(json.at("lens").at(2)),
+              ElementsAre("position", "layer", "entropy", "kl_to_last", "answer", "next"));
+  EXPECT_THAT(keys_of(json.at("lens").at(2).at("answer")), ElementsAre("id", "rank", "logit", "probability"));
+  EXPECT_EQ(json.at("lens").at(2).at("position"), 5);
+  EXPECT_EQ(json.at("lens").at(2).at("next").size(), 3u);
   const OrderedJson& parts = json.at("attribution");
   EXPECT_THAT(keys_of(parts), ElementsAre("answer", "foil", "logit_difference", "before_soft_cap", "sum", "parts"));
   EXPECT_EQ(parts.at("parts").size(), 1u + 3u * 5u);
@@ -125,6 +129,39 @@ TEST_F(Look, EachRequestAddsItsMember) {
   double sum = 0;
   for (const OrderedJson& mass : json.at("heads").at(3).at("segment_mass")) sum += mass.get<double>();
   EXPECT_NEAR(sum, 1, 1e-5);
+}
+
+TEST_F(Look, TheLensReadsEveryPosition) {
+  const OrderedJson json = json_of({"--lens", "--answer", "11", "--next", "2"});
+  EXPECT_THAT(keys_of(json), ElementsAre("tokens", "next", "heads", "lens"));
+  const OrderedJson& rows = json.at("lens");
+  ASSERT_EQ(rows.size(), 3u * 8u);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(rows.at(i).at("position"), i / 3);
+    EXPECT_EQ(rows.at(i).at("layer"), i % 3);
+    EXPECT_EQ(rows.at(i).at("next").size(), 2u);
+    EXPECT_EQ(rows.at(i).at("kl_to_last").get<double>() == 0, i % 3 == 2) << i;
+    EXPECT_GT(rows.at(i).at("entropy").get<double>(), 0);
+  }
+  // The last row is the model's own answer.
+  EXPECT_EQ(rows.back().at("next").at(0).at("id"), json.at("next").at(0).at("id"));
+  EXPECT_NEAR(rows.back().at("next").at(0).at("logit").get<double>(), json.at("next").at(0).at("logit").get<double>(),
+              1e-5);
+  // One position alone: what is printed, or asked for.
+  const OrderedJson one = json_of({"--lens", "--answer", "11", "--query", "4"}).at("lens");
+  ASSERT_EQ(one.size(), 3u);
+  EXPECT_EQ(one.at(1).at("answer").at("rank"), rows.at(3 * 4 + 1).at("answer").at("rank"));
+  EXPECT_NEAR(one.at(1).at("entropy").get<double>(), rows.at(3 * 4 + 1).at("entropy").get<double>(), 1e-5);
+  EXPECT_EQ(one.at(1).at("next").size(), 3u);
+  const ProgramResult text = of_ids({"--lens", "--query", "4", "--next", "1"});
+  EXPECT_THAT(text.out, HasSubstr("lens      the stream after each layer at query 4 token 17, read by"));
+  const std::string out = folder_.path() / "page";
+  ASSERT_EQ(of_ids({"--lens", "--out", out}).exit_code, 0);
+  const std::string csv = read_text_file(out + "/tables/lens-layers.csv");
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + 3 * 8);
+  // A GGUF file is read by its own output head too.
+  const OrderedJson gguf = json_of({"--lens"}, GAINLENS_SOURCE_DIR "/tests/golden/gguf/llama.gguf").at("lens");
+  ASSERT_EQ(gguf.size(), rows.size());
 }
 
 TEST_F(Look, ASumThatMissesSaysWhy) {
@@ -138,7 +175,7 @@ TEST_F(Look, ASumThatMissesSaysWhy) {
   EXPECT_THAT(reason("gemma2", "float32"),
               AllOf(HasSubstr("the soft cap of the logits is not linear"), Not(HasSubstr("float32"))));
   const ProgramResult text = of_ids({"--answer", "5", "--foil", "9"}, models + "gemma2");
-  EXPECT_THAT(text.out, HasSubstr("parts     of the logit of token 5 less that of token 9, "));
+  EXPECT_THAT(text.out, HasSubstr("parts     of the logit of token 5 minus that of token 9, "));
   EXPECT_THAT(text.out, HasSubstr("          not the same: the soft cap"));
 }
 
@@ -150,7 +187,7 @@ TEST_F(Look, TokensAreShownAsTheyAre) {
   EXPECT_THAT(result.out, HasSubstr("BOS 1 at position 0"));
   EXPECT_THAT(result.out, HasSubstr("0 '<s>'"));  // no template; the marker is the text that was given
   EXPECT_THAT(result.out, HasSubstr("'<'  "));
-  EXPECT_THAT(result.out, HasSubstr("of the logit of '▁is' less that of '▁are', "));
+  EXPECT_THAT(result.out, HasSubstr("of the logit of '▁is' minus that of '▁are', "));
 }
 
 TEST_F(Look, WhereThePromptComesFromChangesNothing) {
@@ -251,6 +288,7 @@ TEST_F(Look, WrongRequestsGetOneLine) {
   refused({"--prompt", "A", "--top-keys", "65"}, "--top-keys: 65; must be 1 to 64");
   refused({"--prompt", "A", "--next", "0"}, "--next: 0; must be at least 1");
   refused({"--prompt", "A", "--answer", "is"}, "--foil: is missing");
+  refused({"--prompt", "A", "--query", "0", "--json"}, "--query: --json has the numbers of every query");
   refused({"--prompt", "A", "--foil", "is"}, "--answer: is missing");
   refused({"--prompt", "A", "--answer", "the house", "--foil", "is"}, "--answer: 'the house' is ");
   refused({"--prompt", "A", "--answer", "is", "--foil", "is"}, "--foil: is the token of --answer");

@@ -175,6 +175,24 @@ TEST(QuestionSplits, OfOneFileShareNoGroupAndNoText) {
   EXPECT_THROW(split_questions(all, {.training = 60, .validation = 1}, 3), InvalidArgument);
 }
 
+TEST(QuestionSplits, DefaultsFitIntoASmallFile) {
+  const auto sizes = [](const AskedSizes& asked, std::int64_t questions, std::optional<std::int64_t> of_test = {}) {
+    const SplitSizes found = fitted_sizes(asked, questions, of_test);
+    return std::vector<std::int64_t>{found.training, found.validation, found.test};
+  };
+  EXPECT_THAT(sizes({}, 5000), ElementsAre(1000, 1000, 0));
+  EXPECT_THAT(sizes({}, 2001), ElementsAre(1000, 1000, 0));
+  EXPECT_THAT(sizes({}, 2000), ElementsAre(1000, 400, 0));
+  EXPECT_THAT(sizes({}, 200), ElementsAre(120, 40, 0));
+  EXPECT_THAT(sizes({.test = 50}, 200), ElementsAre(112, 37, 50));
+  EXPECT_THAT(sizes({.training = 150}, 200), ElementsAre(150, 25, 0));
+  EXPECT_THAT(sizes({.training = 150, .validation = 60}, 200), ElementsAre(150, 60, 0)) << "refused later";
+  EXPECT_THAT(sizes({.training = 300}, 200), ElementsAre(300, 1, 0)) << "refused later";
+  EXPECT_THAT(sizes({}, 200, 80), ElementsAre(200, 80, 0));
+  EXPECT_THAT(sizes({.test = 30}, 200, 80), ElementsAre(200, 30, 30));
+  EXPECT_THAT(sizes({.training = 100, .validation = 20}, 200, 80), ElementsAre(100, 20, 0));
+}
+
 TEST(QuestionSplits, OfTwoFilesSelectOnTheFirstTestRows) {
   std::vector<Question> test = numbered(30, "t");
   test[1].question = "q4";

@@ -5,10 +5,11 @@
 The field's Python reference implementation (reference_model.py), in float64. Needs torch and transformers.
 
 For every checkpoint: "tokens"; "next", the most likely next tokens; for each layer with softmax attention "top_keys"
-and "top_weights" [head, query, rank] and "column_mean" [head, key]; "lens", the next tokens by each layer, where the
-reference itself runs its final norm and its head on the stream behind that layer; and "attribution": the parts of a
-logit difference by the formula d . part, with the divisor of each norm that of the whole. The formula is held against
-the reference's own norms and logits here.
+and "top_weights" [head, query, rank] and "column_mean" [head, key]; "lens" [layer], where the reference itself runs its
+final norm and its head on the stream after that layer: at the last position the next tokens, and at every position the
+"entropy", the divergence "kl" of the last layer, and "rank" and "logit" of the "answer" of the attribution; and
+"attribution": the parts of a logit difference by the formula d . part, with the divisor of each norm that of the whole.
+The formula is held against the reference's own norms and logits here.
 """
 
 import json
@@ -74,6 +75,7 @@ class Looked(make_family_interventions.Watched):
         assert not self.own
         self.recorder = WeightRecorder()
         self.behind = {}  # layer: [width] the stream behind it
+        self.streams = {}  # layer: [position, width] likewise, of every position
         self.linear = {}  # layer: [width] what it has in place of softmax attention gives
         self.stream = None  # replaces what the final norm reads
         self.final_norm = one(
@@ -84,6 +86,7 @@ class Looked(make_family_interventions.Watched):
         self.final_norm.register_forward_pre_hook(self.before_final_norm)
         for index, layer in enumerate(self.layers):
             layer.register_forward_hook(self.keep(self.behind, index))
+            layer.register_forward_hook(self.keep_all(index))
             if hasattr(layer, "linear_attn"):
                 layer.linear_attn.register_forward_hook(self.keep(self.linear, index))
             elif hasattr(layer, "conv"):  # behind its norm
@@ -96,13 +99,19 @@ class Looked(make_family_interventions.Watched):
 
         return hook
 
+    def keep_all(self, index):
+        def hook(module, positional, output):
+            self.streams[index] = first(output)[0].clone()
+
+        return hook
+
     def before_final_norm(self, module, positional):
         return None if self.stream is None else (self.stream.expand_as(positional[0]),)
 
     def logits_from(self, stream, tokens):
-        """The logits of a stream [width], by the reference's own final norm and head."""
+        """The logits of a stream [position, width], by the reference's own final norm and head."""
         self.stream = stream
-        logits = self.run(tokens)[-1]
+        logits = self.run(tokens)
         self.stream = None
         return logits
 
@@ -193,6 +202,29 @@ def likely(logits, count):
     }
 
 
+def lens_of(looked, tokens, answer):
+    streams = [stream for index, stream in sorted(looked.streams.items())]
+    logits = [looked.logits_from(stream, tokens) for stream in streams]
+    last = logits[-1].softmax(-1)
+    rows = []
+    for of_layer in logits:
+        log_p = of_layer.log_softmax(-1)
+        # torch's own formulas: the entropy of a distribution, and sum q (ln q - ln p).
+        entropy = torch.distributions.Categorical(logits=of_layer).entropy()
+        divergence = torch.nn.functional.kl_div(log_p, last, reduction="none").sum(-1)
+        rank = (of_layer > of_layer[:, answer, None]).sum(-1) + 1
+        rows.append(
+            likely(of_layer[-1], LENS_NEXT)
+            | {
+                "entropy": rounded(entropy.tolist()),
+                "kl": rounded(divergence.tolist()),
+                "rank": rank.tolist(),
+                "logit": rounded(of_layer[:, answer].tolist()),
+            }
+        )
+    return rows
+
+
 def heads_of(looked):
     found = {}
     layers = [index for index in range(len(looked.layers)) if index not in looked.linear]
@@ -221,8 +253,7 @@ def golden(name):
     logits = looked.run(tokens)[-1]
     found = {"tokens": tokens, "next": likely(logits, NEXT), "heads": heads_of(looked)}
     found["attribution"] = attribution(looked, logits, *logits.topk(2).indices.tolist())
-    behind = dict(looked.behind)
-    found["lens"] = [likely(looked.logits_from(stream, tokens), LENS_NEXT) for stream in behind.values()]
+    found["lens"] = lens_of(looked, tokens, found["attribution"]["answer"])
     return found
 
 

@@ -21,6 +21,10 @@ class LookGolden : public ::testing::TestWithParam<at::ScalarType> {
     EXPECT_LT(error, GetParam() == at::kDouble ? 1e-9 : 1e-5) << where;
     worst_ = std::max(worst_, error);
   }
+  void near_lens(const Json& expected, double found, const std::string& where) {
+    near(expected, found, where);
+    worst_of_lens_ = std::max(worst_of_lens_, std::abs(found - expected.get<double>()));
+  }
   /// A number that is kept as float32, whatever the dtype of the model.
   void near(const Json& expected, float found, const std::string& where) {
     const double error = std::abs(found - expected.get<double>());
@@ -66,6 +70,24 @@ class LookGolden : public ::testing::TestWithParam<at::ScalarType> {
     }
   }
 
+  void same_lens(const Json& golden, const PromptLook& found, const std::string& name) {
+    const std::size_t layers = golden.size(), positions = found.tokens.size();
+    ASSERT_EQ(found.lens.size(), layers * positions) << name;
+    for (std::size_t i = 0; i < found.lens.size(); ++i) {
+      const LensRow& row = found.lens[i];
+      const std::size_t position = i / layers, layer = i % layers;
+      const std::string where = name + ": lens " + std::to_string(layer) + " at " + std::to_string(position);
+      EXPECT_EQ(row.position, static_cast<std::int64_t>(position)) << where;
+      EXPECT_EQ(row.layer, static_cast<std::int64_t>(layer)) << where;
+      const Json& expected = golden.at(layer);
+      if (position + 1 == positions) same_next(expected, row.next, where);
+      near_lens(expected.at("entropy").at(position), row.entropy, where + ": entropy");
+      near_lens(expected.at("kl").at(position), row.kl_to_last, where + ": divergence");
+      near_lens(expected.at("logit").at(position), row.answer->logit, where + ": logit of the answer");
+      EXPECT_EQ(expected.at("rank").at(position), row.answer->rank) << where;
+    }
+  }
+
   void same_parts(const Json& golden, const LogitParts& found, const std::string& name) {
     near(golden.at("difference"), found.difference, name + ": difference");
     near(golden.at("linear"), found.linear, name + ": before the soft cap");
@@ -77,7 +99,7 @@ class LookGolden : public ::testing::TestWithParam<at::ScalarType> {
     }
   }
 
-  double worst_ = 0, worst_of_heads_ = 0;
+  double worst_ = 0, worst_of_heads_ = 0, worst_of_lens_ = 0;
 };
 
 TEST_P(LookGolden, EqualsTheReference) {
@@ -89,17 +111,15 @@ TEST_P(LookGolden, EqualsTheReference) {
     const auto model = models::load_own_decoder(GAINLENS_SOURCE_DIR "/tests/golden/models/" + name, load);
     const Json& attribution = expected.at("attribution");
     LookOptions options;
-    options.lens = true;
+    options.lens = LensOptions{.answer = attribution.at("answer").get<std::int64_t>()};
     options.pair = interventions::AnswerPair{attribution.at("answer"), attribution.at("foil")};
     const PromptLook found = look_at(*model, {.tokens = expected.at("tokens")}, options);
     same_next(expected.at("next"), found.next, name + ": next");
     same_heads(expected.at("heads"), found, name);
-    ASSERT_EQ(found.lens.size(), expected.at("lens").size());
-    for (std::size_t layer = 0; layer < found.lens.size(); ++layer)
-      same_next(expected.at("lens").at(layer), found.lens[layer].next, name + ": lens " + std::to_string(layer));
+    same_lens(expected.at("lens"), found, name);
     same_parts(attribution, *found.parts, name);
   }
-  std::printf("largest difference: %.2e; of heads: %.2e\n", worst_, worst_of_heads_);
+  std::printf("largest difference: %.2e; of heads: %.2e; of the lens: %.2e\n", worst_, worst_of_heads_, worst_of_lens_);
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, LookGolden, ::testing::Values(at::kFloat, at::kDouble),

@@ -1,5 +1,6 @@
 // One pass over a prompt, against the same pass with all weights in memory, for every option of a decoder.
 #include "look/look_at_prompt.h"
+#include "look/most_likely.h"
 
 #include "core/error.h"
 #include "models/checkpoint/load_decoder.h"
@@ -146,10 +147,10 @@ TEST_P(LookOfEveryOption, StatisticsAreThoseOfASweep) {
 TEST_P(LookOfEveryOption, TheLensEndsAtTheLogits) {
   models::Decoder model = random_decoder(GetParam().config);
   LookOptions options;
-  options.lens = true;
-  options.next = options.lens_next = 4;
+  options.lens = LensOptions{.next = 4};
+  options.next = 4;
   const PromptLook found = look_at(model, some_prompt(), options);
-  ASSERT_EQ(std::ssize(found.lens), GetParam().config.layers);
+  ASSERT_EQ(std::ssize(found.lens), GetParam().config.layers * std::ssize(found.tokens));
   for (std::size_t rank = 0; rank < 4; ++rank) {
     EXPECT_EQ(found.lens.back().next[rank].id, found.next[rank].id);
     EXPECT_NEAR(found.lens.back().next[rank].logit, found.next[rank].logit, 1e-12);
@@ -181,7 +182,7 @@ TEST(LookAtPrompt, WeightsOfAQuerySumToOne) {
 TEST(LookAtPrompt, OneTokenIsAPrompt) {
   models::Decoder model = random_decoder(small_config(), at::kFloat);
   LookOptions options;
-  options.lens = true;
+  options.lens.emplace();
   options.pair = interventions::AnswerPair{1, 2};
   options.query = ChosenQuery{0, 0, 0};
   options.segments = {{"all", 0, 1}};
@@ -222,7 +223,7 @@ void expect_equal(const PromptLook& a, const PromptLook& b) {
 
 PromptLook whole_look(const std::string& path, const models::LoadOptions& load) {
   LookOptions options;
-  options.lens = true;
+  options.lens.emplace();
   options.pair = interventions::AnswerPair{11, 30};
   return look_at(*models::load_own_decoder(path, load), some_prompt(), options);
 }
@@ -234,6 +235,14 @@ TEST(LookAtPrompt, StreamedWeightsGiveTheSameBits) {
     streamed.stream = true;
     expect_equal(whole_look(models_folder + name, kept), whole_look(models_folder + name, streamed));
   }
+}
+
+TEST(LookAtPrompt, OfEqualTokensTheFirstComesFirst) {
+  const at::Tensor logits = at::tensor({1.0, 3.0, 2.0, 3.0, 2.0, 2.0});
+  std::vector<std::int32_t> ids;
+  for (const NextToken& token : most_likely(logits, 4, nullptr)) ids.push_back(token.id);
+  EXPECT_EQ(ids, (std::vector<std::int32_t>{1, 3, 2, 4}));
+  EXPECT_EQ(most_likely(logits, 100, nullptr).size(), 6u);
 }
 
 TEST(LookAtPrompt, Bfloat16IsNear) {

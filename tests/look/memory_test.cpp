@@ -17,7 +17,7 @@ TEST(MemoryOfALook, IsLinearInTheNumberOfTokens) {
     for (std::int64_t i = 0; i < length; ++i)
       prompt.tokens.push_back(static_cast<tokenizers::TokenId>((i * 17 + i / 50) % 50));
     LookOptions options;
-    options.lens = true;
+    options.lens.emplace();
     options.pair = interventions::AnswerPair{1, 2};
     options.query = ChosenQuery{1, 3, length - 2};
     options.segments = {{"all", 0, length}};

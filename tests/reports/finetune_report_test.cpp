@@ -80,7 +80,7 @@ TEST(FinetuneReport, HasFiguresTablesAndASummary) {
   const std::string gains = bytes_of(folder.path() / "tables" / "noise-gains.csv");
   EXPECT_THAT(gains, AllOf(HasSubstr("change,low,high,interval,p,"), HasSubstr("bft,sft,all 3 levels,f1,5,50,"),
                            HasSubstr(",\"95%, seeds and questions\",")));
-  for (const char* name : {"noise-levels.svg", "noise-gains.svg", "filter-by-layer.svg"})
+  for (const char* name : {"noise-levels.svg", "noise-gains.svg", "filter-by-layer.svg", "loss-curves.svg"})
     EXPECT_TRUE(std::filesystem::exists(folder.path() / name)) << name;
 }
 
@@ -93,6 +93,9 @@ TEST(FinetuneReport, TablesForProgramsNameSeedsAndKindsOfIntervals) {
   const TemporaryFolder folder;
   EXPECT_THAT(write_finetune_report(finetuned(made), folder.path(), {}).failed, IsEmpty());
   const std::filesystem::path tables = folder.path() / "tables";
+  EXPECT_THAT(bytes_of(tables / "loss-curves.csv"),
+              StartsWith("arm,seed,epoch,training_loss,validation_loss,is_best\nfocal/np0,7,1,2,2.1,0\n"
+                         "focal/np0,7,2,1,1.5,1\n"));
   EXPECT_EQ(bytes_of(tables / "start.csv"), "arm,seed,loss,loss_with_filter\nbft/np0,12,2.26,3.75\n");
   EXPECT_THAT(bytes_of(tables / "gamma.csv"),
               StartsWith("arm,seed,epoch,gamma\nfocal/np0,7,1,0.6932\nfocal/np0,7,2,0.6935\nfocal/np0,12,1,0.6932\n"));

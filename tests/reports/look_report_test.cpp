@@ -41,7 +41,10 @@ PromptLook small_look() {
     one.column_mean = one.key_mean = {0.75, 0.25, nan};
   }
   look.query = LookedQuery{3, 1, 2, {0.375, 0.125, 0.5}};
-  look.lens = {{3, {{4, "</td><b>", 2.5, 0.75}}}};
+  look.lens = {{1, 3, {{4, "no", 1, 1}}, 0.5, 1},
+               {2, 3, {{4, "</td><b>", 2.5, 0.75}}, 0.5625, 0.25, LensAnswer{7, -1.5, 0.125}}};
+  look.lens_answer = 6;
+  look.lens_answer_text = "\x1b[1m";
   LogitParts& parts = look.parts.emplace();
   parts.answer = 4;
   parts.foil = 5;
@@ -57,8 +60,13 @@ TEST(LookTerminal, ShowsWhatWasSeenAndNothingRaw) {
   EXPECT_THAT(
       text,
       HasSubstr(
-          "parts     of the logit of token 4 less that of token 5, +1.2500 at the last token; they sum to +1.2500"));
+          "parts     of the logit of token 4 minus that of token 5, +1.2500 at the last token; they sum to +1.2500"));
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(
+      text,
+      HasSubstr("lens      the stream after each layer at query 2 '\\x1b[2J', read by the final norm and the "
+                "output head\n  layer  entropy  KL to last     rank     logit        p  (of '\\x1b[1m')  most "
+                "likely next tokens\n      3    0.562       0.250        7    -1.500   0.1250  '</td><b>' 0.750\n"));
   // The bars of head 3.1: weights .375, .125, .5.
   EXPECT_THAT(text, HasSubstr("|▆▂█|"));
 }
@@ -75,6 +83,11 @@ TEST(LookReport, IsAPageWithTables) {
   EXPECT_THAT(page, HasSubstr("data-part=\"tokens\""));
   EXPECT_THAT(read_text_file(folder.path() / "page/tables/tokens.csv"), ::testing::StartsWith("position,id,token\n0,"));
   EXPECT_EQ(read_text_file(folder.path() / "page/tables/parts.csv"), "part,adds\nembedding,1\nblocks.3.mlp,0.25\n");
+  EXPECT_EQ(read_text_file(folder.path() / "page/tables/lens.csv"),
+            "position,layer,rank,id,token,logit,probability\n1,3,1,4,no,1,1\n2,3,1,4,</td><b>,2.5,0.75\n");
+  EXPECT_EQ(read_text_file(folder.path() / "page/tables/lens-layers.csv"),
+            "position,layer,entropy,kl_to_last,answer,answer_rank,answer_logit,answer_probability\n1,3,0.5,1\n"
+            "2,3,0.5625,0.25,6,7,-1.5,0.125\n");
   EXPECT_EQ(read_text_file(folder.path() / "page/tables/keys.csv"), "position,mean_weight,heads\n0,0.75,2\n1,0.25,0\n");
 }
 

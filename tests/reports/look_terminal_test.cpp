@@ -121,7 +121,7 @@ TEST(LookTerminal, PartsSayWhyTheyMiss) {
                           .divided = "because"};
   EXPECT_THAT(
       print_look(look, 0),
-      HasSubstr("parts     of the logit of '\\x1b[2J' less that of token 4, +1.0000 at the last token; they sum "
+      HasSubstr("parts     of the logit of '\\x1b[2J' minus that of token 4, +1.0000 at the last token; they sum "
                 "to +2.0000\n          not the same: why\n          heads have no parts of their own: "
                 "because\n  +2.5000  blocks.0.mlp\n  -0.5000  embedding\n"));
   EXPECT_THAT(json_of(look),

@@ -1,0 +1,132 @@
+#include "options/option_inputs.h"
+
+#include "support/tiny_training.h"
+
+namespace gainlens::testing {
+namespace {
+
+OptionTable report() {
+  const std::string style = input_file("style.json", R"({"formats": ["svg"], "figures": ["sink-map"]})");
+  const Words both = {swept_run(1), swept_run(2), "--out", "page"};
+  return {{"report"},
+          {swept_run(1), "--out", "page", "--style", style},
+          {{"runs", {swept_run(2)}},
+           {"--out", {"other"}},
+           {"--names", {"one,two"}, both},
+           {"--at", {"32"}},
+           {"--deep-layers", {"2"}},
+           {"--theory-margin", {"0.3"}},
+           {"--lengths", {"32,64"}},
+           {"--paper", {}},
+           {"--axis", {"name"}, both},
+           {"--seed", {"7"}},
+           {"--style", {style}, {"!--style"}}}};
+}
+
+OptionTable sinks() {
+  return {{"sinks"},
+          {swept_run(1)},
+          {{"run", {swept_run(2)}}, {"--threshold", {"0.1"}}, {"--at", {"32"}}, {"--csv", {"sinks.csv"}}}};
+}
+
+OptionTable sink_vs_k() {
+  return {{"sink-vs-k"},
+          {swept_run(1)},
+          {{"run", {swept_run(2)}}, {"--at", {"32"}}, {"--permutations", {"99"}}, {"--seed", {"7"}}}};
+}
+
+OptionTable audit() {
+  return {{"audit"}, {swept_run(1)}, {{"run", {swept_run(2)}}, {"--at", {"32"}}, {"--all"}}};
+}
+
+OptionTable check() {
+  return {{"check"}, {swept_run(1)}, {{"run", {swept_run(2)}}}};
+}
+
+OptionTable compare() {
+  const std::string ranks = [] {
+    std::string text = "user,target,rank\n";
+    for (int user = 0; user < 60; ++user) {
+      const int last = 5 + user % 9 - 1;
+      text += "user" + std::to_string(user) + "," + std::to_string(tiny_item(user, last)) + "," +
+              std::to_string(1 + user % 30) + "\n";
+    }
+    return input_file("ranks.csv", text);
+  }();
+  const Words of_ranks = {ranks, recommend_run() + ":popularity", "--data", histories()};
+  std::vector<OptionRow> rows = {
+      {"runs", {recommend_run() + ":plain", recommend_run() + ":bft"}},
+      {"--baseline", {"bft"}},
+      {"--metrics", {"mrr"}},
+      {"--margin", {"0.1"}, {}, "--margin"},
+      {"--out", {"page"}},
+      {"--edges", {"2,4"}},
+      {"--resamples", {"60"}, {"--json"}},
+      {"--seed", {"7"}, {"--json"}},
+      {"--paper", {"Beauty"}},
+      {"--by-position", {}, {recommend_run() + ":plain", recommend_run() + ":bft"}, "--by-position"},
+      {"--data", {histories()}, with_words(of_ranks, {"!--data"})},
+  };
+  for (const OptionRow& row : refused_interaction_rows(of_ranks)) rows.push_back(row);
+  return {{"compare"}, {recommend_run(), "--resamples", "50"}, rows};
+}
+
+OptionTable gain_by() {
+  const std::string a = "1=" + recommend_run(), b = "0.5=" + recommend_run();
+  return {{"gain-by"},
+          {a, b},
+          {{"runs", {a, "0.25=" + recommend_run()}},
+           {"--baseline", {"bft"}},
+           {"--arm", {"bft"}},
+           {"--metrics", {"mrr"}},
+           {"--axis", {"share"}},
+           {"--out", {"page"}}}};
+}
+
+/// What k-by-frequency and error-by-precision share.
+std::vector<OptionRow> rows_of_filters() {
+  std::vector<OptionRow> rows = {{"run", {grid_run()}},         {"--arm", {"bft"}, {grid_run()}},
+                                 {"--only-seeds", {"1"}},       {"--groups", {"20"}},
+                                 {"--bins", {"3"}, {"--json"}}, {"--seed", {"7"}},
+                                 {"--out", {"page"}},           {"--data", {timed_interactions()}, {}, "split"}};
+  for (const OptionRow& row : refused_interaction_rows({})) rows.push_back(row);
+  return rows;
+}
+
+OptionTable k_by_frequency() {
+  const std::string numbers = [] {
+    std::string text = "item,price\n";
+    for (int item = 1; item <= 66; ++item)
+      text += std::to_string(item) + "," + std::to_string((item * 37) % 101) + "\n";
+    return input_file("price.csv", text);
+  }();
+  std::vector<OptionRow> rows = rows_of_filters();
+  rows.push_back({"--placebo", {"step-0"}});
+  rows.push_back({"--against", {numbers}});
+  return {{"k-by-frequency"}, {recommend_run(), "--data", histories()}, rows};
+}
+
+OptionTable error_by_precision() {
+  std::vector<OptionRow> rows = rows_of_filters();
+  rows.push_back({"--keep-seen"});
+  return {{"error-by-precision"}, {recommend_run(), "--data", histories()}, rows};
+}
+
+OptionTable sensitivity() {
+  return {{"sensitivity"},
+          {grid_run(), "--arm", "bft"},
+          {{"run", {recommend_run()}, {}, "variants"},
+           {"--arm", {"plain"}},
+           {"--metric", {"mrr"}},
+           {"--margin", {"30"}},
+           {"--out", {"page"}}}};
+}
+
+}  // namespace
+
+std::vector<OptionTable> tables_of_runs() {
+  return {report(),  sinks(),          sink_vs_k(),          audit(),      check(), compare(),
+          gain_by(), k_by_frequency(), error_by_precision(), sensitivity()};
+}
+
+}  // namespace gainlens::testing
