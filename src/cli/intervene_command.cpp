@@ -94,7 +94,7 @@ std::filesystem::path table_of_estimates(const InterveneArguments& arguments) {
   CHECK(file.extension() == ".csv",
         "--out: '{}' must be a CSV file, FILE.csv: estimates of --approximate are one table, and no run folder",
         printable(arguments.out));
-  check_is_new_file("--out", file);
+  check_is_new_file("--out", file, csv_file);
   return file;
 }
 
