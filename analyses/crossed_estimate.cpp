@@ -67,14 +67,26 @@ Judged judge(const Estimate& crossed, const Estimate& seeds) {
   return judged;
 }
 
+/// Why nothing is stated of so few units; empty: they are enough. A sum of squares may miss a whole number by rounding.
+std::string too_few_to_state(double effective_units, const std::string& noun) {
+  if (effective_units >= fewest_effective_units * (1 - 1e-12)) return "";
+  return fmt::format(
+      "a 95% interval and a p need {0} {1}s of equal weight, with those that err together as one; these "
+      "say as much as {2:.3g}",
+      fewest_effective_units, noun, effective_units);
+}
+
 /// One run: nothing is known of other trainings.
 CrossedEstimate of_one_seed(double value, const Estimate& units, std::size_t count, const std::string& noun) {
   const std::string reason =
       fmt::format("an error over seeds needs at least {} seeds; there is 1", fewest_crossed_seeds);
   const Measured none = Measured::none(reason);
   const auto no_interval = Maybe<Interval>::none(reason);
-  return {value, 1,           count, none,        square(units.error),     none, none,
-          none,  no_interval, none,  no_interval, student_interval(units), noun};
+  const double effective = units.degrees_of_freedom + 1;
+  const std::string few = too_few_to_state(effective, noun);
+  const auto over_units = few.empty() ? Maybe<Interval>(student_interval(units)) : Maybe<Interval>::none(few);
+  return {value, 1,    count,       effective, none,        square(units.error), none,
+          none,  none, no_interval, none,      no_interval, over_units,          noun};
 }
 
 }  // namespace
@@ -99,7 +111,9 @@ Maybe<CrossedEstimate> crossed_estimate(double value, std::span<const double> by
   const double satterthwaite =
       square(variance) / (square(seed_variance) / seed_degrees + square(unit_variance) / unit_degrees_of_freedom +
                           square(noise_variance) / (seed_degrees * unit_degrees_of_freedom));
-  const bool stated = seeds >= fewest_crossed_seeds;
+  const double effective = unit_degrees_of_freedom + 1;
+  const std::string few = too_few_to_state(effective, noun);
+  const bool stated = seeds >= fewest_crossed_seeds && few.empty();
   if (stated &&
       !(satterthwaite >= 1))  // no interval of a size that tells anything; its quantile can exceed every number
     return Result::none(
@@ -107,11 +121,14 @@ Maybe<CrossedEstimate> crossed_estimate(double value, std::span<const double> by
   // Two seeds have about one degree of freedom: where they alone count, the formula gives a little less.
   const double degrees = std::max(satterthwaite, 1.0);
   const Judged judged = judge({value, std::sqrt(variance), degrees}, {value, std::sqrt(seed_variance), seed_degrees});
-  const std::string below = "2 seeds give a range without a level; a 95% interval and a p need a third seed";
+  const std::string below = seeds < fewest_crossed_seeds
+                                ? "2 seeds give a range without a level; a 95% interval and a p need a third seed"
+                                : few;
   const std::string above = fmt::format("there are {} seeds: see the 95% interval", seeds);
   return CrossedEstimate{value,
                          seeds,
                          units,
+                         effective,
                          seed_variance,
                          unit_variance,
                          noise_variance,
@@ -137,7 +154,7 @@ Maybe<Interval> shown_ends(const Maybe<CrossedEstimate>& estimate) {
   for (const auto* ends : {&estimate->interval, &estimate->range, &estimate->over_units}) {
     if (*ends) return *ends;
   }
-  return estimate->interval;
+  return estimate->seeds == 1 ? estimate->over_units : estimate->interval;
 }
 
 Measured stated_p(const Maybe<CrossedEstimate>& estimate) {
@@ -149,6 +166,7 @@ OrderedJson to_json(const CrossedEstimate& estimate) {
   json["value"] = estimate.value;
   json["seeds"] = estimate.seeds;
   json["units"] = estimate.units;
+  json["effective_units"] = estimate.effective_units;
   put(json, "seed_variance", estimate.seed_variance);
   json["unit_variance"] = estimate.unit_variance;
   put(json, "noise_variance", estimate.noise_variance);
@@ -158,7 +176,7 @@ OrderedJson to_json(const CrossedEstimate& estimate) {
   put(json, "p", estimate.p);
   if (estimate.range) put(json, "range", estimate.range);
   if (estimate.over_units) put(json, fmt::format("interval_95_over_{}s_alone", estimate.noun), estimate.over_units);
-  if (const std::string note = small_p_note(estimate.seeds); estimate.p && !note.empty()) json["p_note"] = note;
+  if (const std::string note = few_seeds_note(estimate.seeds); estimate.p && !note.empty()) json["p_note"] = note;
   return json;
 }
 

@@ -2,6 +2,7 @@
 
 #include "analyses/holm.h"
 #include "analyses/permutation.h"
+#include "analyses/skewness.h"
 #include "analyses/statistics.h"
 #include "core/check.h"
 #include "core/random.h"
@@ -61,7 +62,7 @@ Equivalence document_equivalence(const std::vector<double>& differences) {
 ArmDifference paired_difference(const std::vector<double>& differences) {
   const Equivalence test = document_equivalence(differences);
   ArmDifference found{mean(differences), mean_interval(differences), test.difference_p,
-                      Measured::none("there is no error of the difference")};
+                      Measured::none("there is no error of the difference"), skewness(differences)};
   if (!test.difference_p) {
     found.interval = Maybe<Interval>::none(test.difference_p.reason());
     found.detectable = Measured::none(test.difference_p.reason());
@@ -113,7 +114,7 @@ Maybe<ContextSlope> context_slope(const GateArmsRun& run, std::size_t arm, std::
       values.push_back(run.readings[arm][document][context].nll - run.readings[0][document][context].nll);
     slopes.push_back(slope_of(logarithms, values));
   }
-  return ContextSlope{mean(slopes), resampled_interval(slopes, seed)};
+  return ContextSlope{mean(slopes), resampled_interval(slopes, seed), skewness(slopes)};
 }
 
 std::size_t trained_context(const GateArmsRun& run) {
@@ -175,6 +176,27 @@ CalibrationSummary summary_of(const GateArmsRun& run) {
   return summary;
 }
 
+/// Findings over documents that are too skewed for a ruling, which the reasons name.
+class SkewedFindings {
+ public:
+  explicit SkewedFindings(GateArmEffects& effects) : effects_(effects) {}
+  /// Whether something may be ruled from differences with this skewness.
+  bool allow(const Measured& skewness, const std::string& what) {
+    if (!skewness || std::abs(*skewness) <= most_skewness) return true;
+    any_ = true;
+    effects_.reasons.push_back(
+        fmt::format("{}: nothing is ruled from it, for its documents are skewed ({:+.2f}; at most {} "
+                    "in magnitude)",
+                    what, *skewness, most_skewness));
+    return false;
+  }
+  bool any() const { return any_; }
+
+ private:
+  GateArmEffects& effects_;
+  bool any_ = false;
+};
+
 /// Rules on the prediction by the rule that the request declares.
 void rule(const std::vector<std::string>& needed, GateArmEffects& effects) {
   const auto judged = std::ranges::find(effects.arms, effects.judged, &GateArmEffect::arm);
@@ -197,17 +219,24 @@ void rule(const std::vector<std::string>& needed, GateArmEffects& effects) {
   // Two findings can contradict, so that each has half of 5%: here one side of a 95% interval.
   const auto trained = std::ranges::find(judged->contexts, effects.trained_length, &ArmInContext::tokens);
   const Maybe<Interval>& wide = trained->to_native->interval;
-  const bool not_worse = interval->high < margin, worse = wide && wide->low > margin;
+  bool not_worse = interval->high < margin, worse = wide && wide->low > margin;
   effects.reasons.push_back(fmt::format(
       "at {} tokens {} is {} ({}% interval [{:+.4f}, {:+.4f}], margin {})", effects.trained_length, effects.judged,
       not_worse ? "not worse than native by the margin"
       : worse   ? "worse than native by more than the margin"
                 : "not shown to be within the margin",
       worse ? 95 : 90, worse ? wide->low : interval->low, worse ? wide->high : interval->high, margin));
+  SkewedFindings skewed(effects);
+  if (!skewed.allow(trained->to_native->skewness,
+                    fmt::format("{} - native at {} tokens", effects.judged, effects.trained_length)))
+    not_worse = worse = false;
   bool better = true, worse_than_native = false;
   for (const GateArmComparison& one : effects.comparisons) {
-    better = better && one.better();
-    worse_than_native = worse_than_native || (one.against == "native" && one.worse());
+    const std::string what =
+        fmt::format("{} - {} at {} tokens", effects.judged, one.against, judged->contexts.back().tokens);
+    const bool allowed = skewed.allow(one.difference.skewness, what);
+    better = better && allowed && one.better();
+    worse_than_native = worse_than_native || (one.against == "native" && allowed && one.worse());
     effects.reasons.push_back(fmt::format(
         "at {} tokens {} is {} {} ({:+.4f}{})", judged->contexts.back().tokens, effects.judged,
         one.better()  ? "better than"
@@ -216,6 +245,7 @@ void rule(const std::vector<std::string>& needed, GateArmEffects& effects) {
         one.against, one.difference.mean, one.adjusted_p ? fmt::format(", Holm's p {:.2g}", *one.adjusted_p) : ""));
   }
   const bool falls = slope->interval->high < 0;
+  const bool slope_allowed = skewed.allow(slope->skewness, "the slope");
   effects.reasons.push_back(
       fmt::format("its difference from native {} as the context grows ({:+.4f} [{:+.4f}, {:+.4f}] "
                   "for each e-fold)",
@@ -223,9 +253,11 @@ void rule(const std::vector<std::string>& needed, GateArmEffects& effects) {
                   : slope->interval->low > 0 ? "rises"
                                              : "is not shown to fall or rise",
                   slope->value, slope->interval->low, slope->interval->high));
-  effects.ruling = not_worse && better && falls ? PredictionRuling::supported
-                   : worse || worse_than_native ? PredictionRuling::contradicted
-                                                : PredictionRuling::not_shown;
+  // What is sound may contradict alone. Where something skewed is left out, "not shown" would say that it was tested.
+  effects.ruling = not_worse && better && falls && slope_allowed ? PredictionRuling::supported
+                   : worse || worse_than_native                  ? PredictionRuling::contradicted
+                   : skewed.any()                                ? PredictionRuling::not_judged
+                                                                 : PredictionRuling::not_shown;
 }
 
 void put(OrderedJson& json, const ArmDifference& difference) {
@@ -233,6 +265,7 @@ void put(OrderedJson& json, const ArmDifference& difference) {
   put(json, "interval", difference.interval);
   put(json, "p", difference.p);
   put(json, "detectable", difference.detectable);
+  put(json, "skewness", difference.skewness);
 }
 
 OrderedJson to_json(const GateArmEffect& effect) {
@@ -248,6 +281,7 @@ OrderedJson to_json(const GateArmEffect& effect) {
   if (!effect.slope) return json;
   put(json, "slope", *effect.slope ? Measured((*effect.slope)->value) : Measured::none(effect.slope->reason()));
   if (*effect.slope) put(json, "slope_interval", (*effect.slope)->interval);
+  if (*effect.slope) put(json, "slope_skewness", (*effect.slope)->skewness);
   return json;
 }
 

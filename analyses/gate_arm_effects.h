@@ -22,6 +22,7 @@ struct ArmDifference {
   Measured p;                ///< two-sided Student p of a mean of 0
   /// The difference that as many documents with this deviation show with the declared power, at 5% two-sided.
   Measured detectable;
+  Measured skewness;  ///< of the differences of documents: beyond `most_skewness` nothing is ruled from them
 };
 
 /// An arm in one context, means over documents.
@@ -36,6 +37,7 @@ struct ArmInContext {
 struct ContextSlope {
   double value;
   Maybe<Interval> interval;  ///< 95% percentile interval over resampled documents
+  Measured skewness;         ///< of the slopes of documents
 };
 
 struct GateArmEffect {

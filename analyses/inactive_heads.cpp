@@ -91,18 +91,6 @@ std::vector<double> minus(std::vector<double> a, const std::vector<double>& b) {
   return a;
 }
 
-/// 95% interval of a mean over documents that rests on random draws too. Their errors are independent, so variances
-/// add; degrees of freedom are Satterthwaite's.
-Maybe<Interval> interval_with_draws(const std::vector<double>& by_document, const std::vector<double>& by_draw) {
-  if (by_document.size() < 2) return Maybe<Interval>::none("an interval over documents needs at least 2");
-  if (by_draw.size() < 2) return Maybe<Interval>::none("an interval over draws needs at least 2: --draws");
-  const Estimate documents = mean_estimate(by_document), draws = mean_estimate(by_draw);
-  const double a = documents.error * documents.error, b = draws.error * draws.error;
-  if (a + b == 0) return Maybe<Interval>::none("all documents and draws are equal");
-  const double freedom = (a + b) * (a + b) / (a * a / documents.degrees_of_freedom + b * b / draws.degrees_of_freedom);
-  return student_interval({documents.value, std::sqrt(a + b), freedom});
-}
-
 std::vector<double> means_of(const std::vector<std::vector<double>>& changes) {
   std::vector<double> means(changes.size());
   std::ranges::transform(changes, means.begin(), [](const std::vector<double>& one) { return mean(one); });
@@ -184,22 +172,22 @@ InactiveHeads inactive_heads(const InactiveHeadsInput& input) {
              input.by_score.size() == input.scores.size(),
          "inactive heads: nothing to compare");
   const std::size_t documents = input.single.front().size();
-  std::vector<double> random_areas(documents), area_of_draw;
+  std::vector<double> area_of_draw;
   std::vector<double> random_changes(input.shares.size());
   const double share_of_draw = 1 / static_cast<double>(input.by_random.size());
   for (const auto& draw : input.by_random) {
-    const std::vector<double> areas = areas_of(input.shares, draw), changes = means_of(draw);
-    area_of_draw.push_back(mean(areas));
-    for (std::size_t i = 0; i < documents; ++i) random_areas[i] += areas[i] * share_of_draw;
+    const std::vector<double> changes = means_of(draw);
+    area_of_draw.push_back(mean(areas_of(input.shares, draw)));
     for (std::size_t i = 0; i < changes.size(); ++i) random_changes[i] += changes[i] * share_of_draw;
   }
+  std::ranges::sort(area_of_draw);
   InactiveHeads result{documents,
                        input.single.size(),
                        input.shares,
                        {},
                        random_changes,
-                       mean(random_areas),
-                       interval_with_draws(random_areas, area_of_draw),
+                       mean(area_of_draw),
+                       area_of_draw,
                        {},
                        {},
                        0,
@@ -214,9 +202,8 @@ InactiveHeads inactive_heads(const InactiveHeadsInput& input) {
     std::vector<double> turned = score.values;  // inactive is small
     if (score.largest_first)
       for (double& value : turned) value = -value;
-    const std::vector<double> against = minus(areas.back(), random_areas);
     result.curves.push_back({score.name, score.source, means_of(input.by_score[i]), area, mean_interval(areas.back()),
-                             mean(against), interval_with_draws(against, area_of_draw),
+                             area - result.random_area, exceedance(area, area_of_draw),
                              correlation(turned, single, {"score", "change of the loss"}).spearman,
                              broken_ties(score)});
     std::optional<std::size_t>& leader = best[score.source == literature ? 0 : 1];
@@ -235,15 +222,18 @@ InactiveHeads inactive_heads(const InactiveHeadsInput& input) {
 
 OrderedJson to_json(const InactiveHeads& result) {
   OrderedJson json = {{"documents", result.documents}, {"heads", result.heads}, {"shares", result.shares}};
-  json["random"] = {{"changes", result.random_changes}, {"area", result.random_area}};
-  put(json["random"], "interval", result.random_interval);
+  json["random"] = {
+      {"changes", result.random_changes}, {"area", result.random_area}, {"area_of_draw", result.area_of_draw}};
   json["scores"] = OrderedJson::array();
   for (const ScoreCurve& curve : result.curves) {
     OrderedJson& made = json["scores"].emplace_back(
         OrderedJson{{"score", curve.name}, {"source", curve.source}, {"changes", curve.changes}, {"area", curve.area}});
     put(made, "interval", curve.interval);
     made["against_random"] = curve.against_random;
-    put(made, "against_random_interval", curve.against_interval);
+    const Exceedance& among = curve.among_random;
+    made["random_better"] = {
+        {"draws", among.lower}, {"of", among.draws}, {"share_95", {among.share.low, among.share.high}}};
+    put(made, "random_p", among.p);
     put(made, "spearman", curve.spearman);
     made["ties"] = OrderedJson::array();
     for (const BrokenTie& tie : curve.ties)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "analyses/exceedance.h"
 #include "analyses/measured.h"
 #include "core/json.h"
 #include "runfile/run_reader.h"
@@ -60,12 +61,12 @@ struct InactiveHeadsInput {
 struct ScoreCurve {
   std::string name;
   std::string source;
-  std::vector<double> changes;       ///< [share] mean over documents
-  double area;                       ///< mean change over shares from 0 to the largest, by trapezoids
-  Maybe<Interval> interval;          ///< 95% over documents
-  double against_random;             ///< area minus that of random heads
-  Maybe<Interval> against_interval;  ///< paired over documents, and over draws of the random heads
-  Measured spearman;                 ///< of the score, turned so that inactive is small, with the single changes
+  std::vector<double> changes;  ///< [share] mean over documents
+  double area;                  ///< mean change over shares from 0 to the largest, by trapezoids
+  Maybe<Interval> interval;     ///< 95% over documents
+  double against_random;        ///< area minus the mean one of random heads
+  Exceedance among_random;      ///< of the area among those of the draws, on these documents
+  Measured spearman;            ///< of the score, turned so that inactive is small, with the single changes
   std::vector<BrokenTie> ties;
 };
 
@@ -76,7 +77,7 @@ struct InactiveHeads {
   std::vector<ScoreCurve> curves;      ///< smallest area first
   std::vector<double> random_changes;  ///< [share] mean over draws and documents
   double random_area;
-  Maybe<Interval> random_interval;  ///< over documents and draws
+  std::vector<double> area_of_draw;  ///< ascending; draws may have two modes, so that their mean has no interval
   std::string best_literature, best_filter;
   double filter_minus_literature;  ///< of the areas of the two best; they are chosen by these same documents
   Maybe<Interval> filter_interval;

@@ -226,7 +226,7 @@ PooledDataSets pool_data_sets(std::span<const DataSetGain> data_sets, const Resa
 OrderedJson to_json(const PooledDataSets& pooled) {
   OrderedJson json;
   json["data_sets"] = pooled.names;
-  if (const std::string note = small_p_note(pooled.fewest_seeds); !note.empty()) json["p_note"] = note;
+  if (const std::string note = few_seeds_note(pooled.fewest_seeds); !note.empty()) json["p_note"] = note;
   put_all(json, "paired_t_naive_p_holm", pooled.names, pooled.naive_holm);
   put_all(json, "crossed_p_holm", pooled.names, pooled.crossed_holm);
   put_test(json, "fisher_naive", pooled.naive_fisher);

@@ -66,7 +66,7 @@ OrderedJson to_json(const ArmComparison& comparison) {
                       {"items", comparison.items},
                       {"split", comparison.split},
                       {"metrics", metrics_json(comparison)}};
-  const std::string note = small_p_note(comparison.baseline_seeds.size());
+  const std::string note = few_seeds_note(comparison.baseline_seeds.size());
   if (!note.empty()) json["p_note"] = note;
   json["strata"] = {{"item_frequency", strata_json(comparison, comparison.by_item)},
                     {"user_activity", strata_json(comparison, comparison.by_user)}};

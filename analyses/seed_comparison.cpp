@@ -1,5 +1,6 @@
 #include "analyses/seed_comparison.h"
 
+#include "analyses/permutation.h"
 #include "analyses/statistics.h"
 #include "core/check.h"
 
@@ -65,14 +66,23 @@ SeedComparison compare_seeds(const SeedMeans& means, const Resampling& resamplin
       sign_test(differences),
       signed_rank_test(differences),
       flip_test(differences, resampling),
+      outlying_value(differences),
       means.noun};
   add_student(comparison, differences);
   return comparison;
 }
 
-std::string small_p_note(std::size_t seeds) {
-  if (seeds < 2 || seeds >= fewest_seeds_for_small_p) return "";
-  return fmt::format("with fewer than {} seeds, a p below .01 cannot be relied on", fewest_seeds_for_small_p);
+bool SeedComparison::has_far_seed() const {
+  return farthest && farthest->p <= significance;
+}
+
+std::string few_seeds_note(std::size_t seeds) {
+  if (seeds < 2 || seeds >= fewest_seeds_of_any_form) return "";
+  // Of two equally likely ends, all seeds have the same one in 2 of 2^n cases, and Student's t then rejects.
+  return fmt::format(
+      "with fewer than {} seeds, a p below .01 cannot be relied on, and one of .05 takes effects of seeds as "
+      "bell-shaped or uniform: if each training ends in one of two ways, {} seeds give it in {:.3g}%",
+      fewest_seeds_of_any_form, seeds, 200 / std::exp2(static_cast<double>(seeds)));
 }
 
 OrderedJson to_json(const SeedComparison& comparison) {
@@ -85,11 +95,16 @@ OrderedJson to_json(const SeedComparison& comparison) {
   put(json, "correlation_of_pairs", comparison.correlation);
   put(json, "paired_t", comparison.t);
   put(json, "paired_t_naive_p", comparison.naive_p);
-  if (const std::string note = small_p_note(comparison.seeds); !note.empty()) json["p_note"] = note;
+  if (const std::string note = few_seeds_note(comparison.seeds); !note.empty()) json["p_note"] = note;
   put(json, fmt::format("interval_95_same_{}s", comparison.noun), comparison.interval);
   json["sign_test"] = to_json(comparison.signs);
   json["signed_rank_test"] = to_json(comparison.ranks);
   json["sign_flips_of_mean"] = to_json(comparison.flips);
+  if (comparison.farthest) {
+    json["farthest_seed"] = {{"place", comparison.farthest->place}, {"p", comparison.farthest->p}};
+  } else {
+    put(json, "farthest_seed", Measured::none(comparison.farthest.reason()));
+  }
   return json;
 }
 

@@ -2,6 +2,7 @@
 
 #include "analyses/measured.h"
 #include "analyses/options.h"
+#include "analyses/outlying_value.h"
 #include "analyses/paired_units.h"
 #include "analyses/sign_tests.h"
 #include "core/json.h"
@@ -41,9 +42,13 @@ struct SeedComparison {
   Measured naive_p;          ///< of t, two-sided: the paper's test
   Maybe<Interval> interval;  ///< 95% Student interval of the mean difference
   SignedTest signs;
-  SignedTest ranks;  ///< Wilcoxon's signed ranks
-  SignedTest flips;  ///< sign flips of the mean difference
-  std::string noun;  ///< what a unit is called
+  SignedTest ranks;               ///< Wilcoxon's signed ranks
+  SignedTest flips;               ///< sign flips of the mean difference
+  Maybe<OutlyingValue> farthest;  ///< the seed whose difference lies farthest from those of the others
+  std::string noun;               ///< what a unit is called
+
+  /// Whether a seed lies far from the others (Grubbs' p at most 5%), as a failed training does.
+  bool has_far_seed() const;
 };
 
 /// Source: bft.tex, "Main results" (paired t); docs/inference.md, "Gains over seeds".
@@ -51,11 +56,12 @@ struct SeedComparison {
 /// @param means  at least one run, finite
 SeedComparison compare_seeds(const SeedMeans& means, const Resampling& resampling = {});
 
-/// Below this number of seeds a small p rests on the form of the distribution over seeds, which nobody knows.
+/// Below this number of seeds the level rests on the form of the distribution over seeds, which nobody knows.
 /// Source: docs/analyses/seed-coverage.md.
-inline constexpr std::size_t fewest_seeds_for_small_p = 5;
-/// "with fewer than 5 seeds, a p below .01 cannot be relied on"; empty for one seed, which has no p, and from five on.
-std::string small_p_note(std::size_t seeds);
+inline constexpr std::size_t fewest_seeds_of_any_form = 5;
+/// "with fewer than 5 seeds, a p below .01 cannot be relied on, and one of .05 takes ..."; empty for one seed, which
+/// has no p, and from five on.
+std::string few_seeds_note(std::size_t seeds);
 
 OrderedJson to_json(const ArmSummary& arm);
 OrderedJson to_json(const SeedComparison& comparison);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <unordered_map>
 
@@ -57,26 +58,44 @@ class ClusterNumbers {
   std::unordered_map<std::size_t, std::size_t> numbers_;
 };
 
-/// The cluster of each unit of each group, and the number of clusters in the smallest group.
-struct GroupClusters {
-  std::vector<std::vector<std::size_t>> cluster;  // [group][position in the group]
-  std::vector<std::size_t> count;                 // [group]
-  std::size_t total = 0;
+/// The clusters of one group.
+struct ClusteredGroup {
+  std::vector<std::size_t> cluster;  // [position in the group] number among all clusters
+  std::vector<double> sizes;         // [number among all clusters] units of the group; 0: none
+  std::size_t count = 0;             // clusters with a unit
 
-  std::size_t smallest() const { return *std::min_element(count.begin(), count.end()); }
+  /// Clusters of equal size that would say as much: (sum of sizes)^2 / sum of their squares.
+  double effective() const {
+    double squares = 0;
+    for (const double size : sizes) squares += size * size;
+    const auto units = static_cast<double>(cluster.size());
+    return units * units / squares;
+  }
+};
+
+struct GroupClusters {
+  std::vector<ClusteredGroup> groups;
+  std::size_t total = 0;  // clusters
+
+  std::size_t smallest() const { return std::ranges::min(groups, {}, &ClusteredGroup::count).count; }
+  double least_effective() const {
+    double least = std::numeric_limits<double>::infinity();
+    for (const ClusteredGroup& group : groups) least = std::min(least, group.effective());
+    return least;
+  }
 };
 
 GroupClusters group_clusters(std::span<const SignedGroup> groups, std::span<const std::size_t> cluster) {
   ClusterNumbers numbers(cluster);
   GroupClusters found;
   for (const SignedGroup& group : groups) {
-    ClusterNumbers own(cluster);
-    found.cluster.emplace_back();
+    ClusteredGroup& made = found.groups.emplace_back();
     for (const std::size_t unit : group.units) {
-      found.cluster.back().push_back(numbers.of(unit));
-      own.of(unit);
+      const std::size_t number = numbers.of(unit);
+      made.cluster.push_back(number);
+      if (number >= made.sizes.size()) made.sizes.resize(number + 1, 0.0);
+      if (made.sizes[number]++ == 0) ++made.count;
     }
-    found.count.push_back(own.count());
   }
   found.total = numbers.count();
   return found;
@@ -89,11 +108,13 @@ struct LinearForm {
   double scale = 0;               // size of the terms of a value
 };
 
+/// The jackknife over clusters: by how much the mean of a group changes without a cluster. A cluster with much of the
+/// weight pulls the mean to itself, and its remainder is small: without it the mean moves by more than its remainder.
 void add_influence(LinearForm& form, const PairedUnits& pairs, const SignedGroup& group, const ArmWeights& weights,
-                   const std::vector<std::size_t>& cluster, std::size_t group_cluster_count) {
+                   const ClusteredGroup& clustered) {
   const std::size_t clusters = form.influence.size() / pairs.seeds;
-  const auto size = static_cast<double>(group.units.size()), own_clusters = static_cast<double>(group_cluster_count);
-  const double unbiased = std::sqrt(own_clusters / (own_clusters - 1));
+  const auto size = static_cast<double>(group.units.size()), own_clusters = static_cast<double>(clustered.count);
+  const double jackknife = std::sqrt((own_clusters - 1) / own_clusters);
   std::vector<double> values(group.units.size());
   for (std::size_t seed = 0; seed < pairs.seeds; ++seed) {
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -101,8 +122,11 @@ void add_influence(LinearForm& form, const PairedUnits& pairs, const SignedGroup
       values[i] = weights.candidate * pairs.candidate[at] - weights.baseline * pairs.baseline[at];
     }
     const double middle = mean(values);
-    for (std::size_t i = 0; i < values.size(); ++i)
-      form.influence[seed * clusters + cluster[i]] += group.sign * unbiased * (values[i] - middle) / size;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const std::size_t cluster = clustered.cluster[i];
+      form.influence[seed * clusters + cluster] +=
+          group.sign * jackknife * (values[i] - middle) / (size - clustered.sizes[cluster]);
+    }
   }
 }
 
@@ -156,10 +180,9 @@ Maybe<CrossedEstimate> crossed_gain(const PairedUnits& pairs, std::span<const Si
       form.by_seed[seed] += sign * weighted / sums.units;
     }
     form.scale += std::abs(weights.candidate * candidate) + std::abs(weights.baseline * baseline);
-    add_influence(form, pairs, groups[g], weights, clusters.cluster[g], clusters.count[g]);
+    add_influence(form, pairs, groups[g], weights, clusters.groups[g]);
   }
-  return crossed_estimate(value, form.by_seed, form.influence, static_cast<double>(clusters.smallest() - 1), form.scale,
-                          pairs.noun);
+  return crossed_estimate(value, form.by_seed, form.influence, clusters.least_effective() - 1, form.scale, pairs.noun);
 }
 
 }  // namespace gainlens::analyses

@@ -27,7 +27,9 @@ enum class GainScale {
 };
 
 /// The sum over groups of sign x gain, with an error over seeds and units. For the log ratio the error is that of its
-/// linear form (delta method).
+/// linear form (delta method), and over units that of the jackknife, which leaves out one cluster at a time. Its
+/// degrees of freedom are the effective number of clusters of the smallest group - 1: (sum of sizes)^2 / sum of their
+/// squares.
 /// @param cluster  [unit] units with the same number err together, for example users with one target item; empty: every
 ///     unit is a cluster
 /// Missing as for crossed_estimate; the log ratio also if a mean is not above 0.

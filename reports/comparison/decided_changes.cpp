@@ -67,7 +67,7 @@ std::vector<std::string> notes_on_few_seeds(std::span<const std::size_t> seeds, 
       notes.emplace_back(
           "With two seeds there is a range without a level, marked \"range\". A 95% interval and a p need a third "
           "seed.");
-    } else if (const std::string note = analyses::small_p_note(count); !note.empty()) {
+    } else if (const std::string note = analyses::few_seeds_note(count); !note.empty()) {
       notes.push_back(note + ".");
       notes.back().front() = static_cast<char>(std::toupper(static_cast<unsigned char>(notes.back().front())));
     }
@@ -93,7 +93,8 @@ std::string interval_heading(std::span<const std::size_t> seeds) {
 std::string interval_kind(const analyses::Maybe<analyses::CrossedEstimate>& estimate) {
   if (!estimate) return "";
   if (estimate->interval) return fmt::format("95%, seeds and {}s", estimate->noun);
-  return estimate->range ? "range without a level" : fmt::format("95%, {}s alone", estimate->noun);
+  if (estimate->range) return "range without a level";
+  return estimate->over_units ? fmt::format("95%, {}s alone", estimate->noun) : "";
 }
 
 std::string common_name(std::span<const std::string> names, std::string_view otherwise) {

@@ -164,7 +164,7 @@ std::vector<LegendEntry> legend_of(const Forest& forest) {
   std::vector<LegendEntry> legend;
   if (any(forest, ForestLine::stated))
     legend.push_back({fmt::format("95%, seeds and {}s", forest.unit), colour::ink, 7, 1});
-  if (any(forest, ForestLine::range)) legend.push_back({"range of 2 seeds, no level", colour::ink, 6, 2});
+  if (any(forest, ForestLine::range)) legend.push_back({"range, no level", colour::ink, 6, 2});
   if (any(forest, ForestLine::units_alone))
     legend.push_back({fmt::format("95%, {}s alone", forest.unit), colour::ink, 6, 3});
   if (any_naive(forest)) legend.push_back({"naive 95%, seeds alone", colour::grey, 0, 1});
@@ -206,7 +206,7 @@ Maybe<ForestRow> forest_row(std::size_t style, const Maybe<analyses::CrossedEsti
   if (estimate->interval) return row(*estimate->interval, ForestLine::stated);
   if (estimate->range) return row(*estimate->range, ForestLine::range);
   if (estimate->over_units) return row(*estimate->over_units, ForestLine::units_alone);
-  return Maybe<ForestRow>::none(estimate->interval.reason());
+  return Maybe<ForestRow>::none(analyses::shown_ends(estimate).reason());
 }
 
 std::vector<std::string> forest_names(const std::vector<std::pair<std::string, std::string>>& comparisons,
@@ -282,7 +282,7 @@ std::string forest_lines_in_words(const Forest& forest) {
     text +=
         fmt::format("Thick lines with filled markers are 95% intervals over seeds and {}s: they decide. ", forest.unit);
   if (any(forest, ForestLine::range))
-    text += "Dashed lines with hollow markers are ranges of two seeds, which have no level. ";
+    text += "Dashed lines with hollow markers are ranges without a level: of two seeds, or of too few units. ";
   if (any(forest, ForestLine::units_alone))
     text +=
         fmt::format("Dotted lines with hollow markers are 95% intervals over {}s alone, of one seed. ", forest.unit);

@@ -222,9 +222,19 @@ std::vector<Block> gains_blocks(Runs runs) {
                   levels.arms.front(), levels.unit, levels.unit),
       "It shows at which shares of wrong words an arm is better, and by how much.",
       "A bar that holds 0 does not show that two arms are equally good."};
-  return {paragraph(answer(levels)), gains_table(levels),
-          CaptionedFigure{"noise-gains", fmt::format("Changes against {}", levels.arms.front()), caption,
-                          noise_gains_figure(levels)}};
+  std::vector<Block> all = {paragraph(answer(levels)), gains_table(levels)};
+  for (const NoiseGain& gain : levels.gains) {
+    if (!gain.comparison) continue;
+    std::vector<compare_words::NamedSeeds> scores;
+    for (const analyses::UnitScoreGain& own : gain.comparison->scores)
+      scores.push_back({score_title(own.score.name), &own.seeds});
+    const std::string far = compare_words::far_seeds(scores, gain.comparison->candidate_seeds);
+    if (!far.empty())
+      all.push_back(paragraph(fmt::format("{}, {}: {}", levels.arms[gain.arm], range_name(levels, gain), far)));
+  }
+  all.emplace_back(CaptionedFigure{"noise-gains", fmt::format("Changes against {}", levels.arms.front()), caption,
+                                   noise_gains_figure(levels)});
+  return all;
 }
 
 void gains_json(const FinetunedRun& run, OrderedJson& summary) {

@@ -3,6 +3,7 @@
 #include "reports/recommend/forest_figure.h"
 #include "reports/recommend/paper_numbers.h"
 #include "reports/recommend/sections.h"
+#include "reports/words/compare_words.h"
 
 #include "core/counted.h"
 
@@ -54,6 +55,12 @@ std::vector<Block> decisions_blocks(Comparisons comparisons) {
   const std::vector<DecidedChange> changes = decided(comparisons);
   std::vector<Block> all = {paragraph(answer_in_words(changes)), decisions_table(comparisons, changes)};
   for (const std::string& note : notes_on_few_seeds(seeds_of(comparisons), "user")) all.push_back(paragraph(note));
+  for (const ComparedArms& arms : comparisons) {
+    std::vector<compare_words::NamedSeeds> scores;
+    for (const MetricGain& gain : arms.comparison.metrics) scores.push_back({gain.metric.title(), &gain.seeds});
+    const std::string far = compare_words::far_seeds(scores, arms.comparison.candidate_seeds);
+    if (!far.empty()) all.push_back(paragraph(arms.title + ": " + far));
+  }
   const Caption caption = {forest_in_words(comparisons),
                            "It shows which changes are larger than what other seeds and other users would bring about.",
                            forest_cannot};

@@ -79,7 +79,8 @@ std::string quintile_bars_in_words(const RecommenderResults& results, std::size_
   }
   std::string text;
   if (stated) text += "Bars are 95% intervals over seeds and users; users with one test item count as one. ";
-  if (range) text += "Bars of arms with two seeds are ranges over seeds and users, which have no level. ";
+  if (range)
+    text += "Bars of arms with two seeds, or of few test items, are ranges over seeds and users without a level. ";
   if (users) text += "Bars of arms with one seed are 95% intervals over users alone. ";
   if (!text.empty()) text.pop_back();
   return text.empty() ? "There are no bars, because no mean has an error." : text;

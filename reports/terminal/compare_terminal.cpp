@@ -135,6 +135,10 @@ std::string one(const ArmComparison& comparison) {
   Reasons reasons;
   text += metric_rows(comparison, reasons);  // in a statement of its own: it fills `reasons`
   text += reasons.text() + notes_on_seeds(comparison.baseline_seeds.size(), "user");
+  std::vector<compare_words::NamedSeeds> seeds_of_metrics;
+  for (const MetricGain& gain : comparison.metrics) seeds_of_metrics.push_back({gain.metric.name(), &gain.seeds});
+  if (const std::string far = compare_words::far_seeds(seeds_of_metrics, comparison.candidate_seeds); !far.empty())
+    text += far + "\n";
   text += strata_rows(comparison, comparison.by_item) + strata_rows(comparison, comparison.by_user);
   if (std::isfinite(comparison.length_frequency_correlation))
     text += fmt::format("correlation of known items and target count over users: {:+.3f}\n",
@@ -162,7 +166,7 @@ std::string pooled_rows(const analyses::PooledComparison& pooled) {
          {metric.naive_fisher.reason(), metric.crossed_stouffer.reason(), metric.flips.p.reason(), mean.reason()})
       reasons.add(reason);
   }
-  const std::string note = analyses::small_p_note(pooled.metrics.front().fewest_seeds);
+  const std::string note = analyses::few_seeds_note(pooled.metrics.front().fewest_seeds);
   return text + reasons.text() + (note.empty() ? "" : "p: " + note + "\n");
 }
 

@@ -69,7 +69,11 @@ std::string one(const ExperimentComparison& comparison, std::size_t width) {
   for (const UnitScoreGain& gain : comparison.scores) {
     if (gain.equivalence) text += fmt::format("  {} {}\n", gain.score.name, equivalence_in_words(*gain.equivalence));
   }
-  return text + reasons.text() + notes_on_seeds(comparison.baseline_seeds.size(), comparison.unit);
+  text += reasons.text() + notes_on_seeds(comparison.baseline_seeds.size(), comparison.unit);
+  std::vector<NamedSeeds> seeds_of_scores;
+  for (const UnitScoreGain& gain : comparison.scores) seeds_of_scores.push_back({gain.score.name, &gain.seeds});
+  const std::string far = far_seeds(seeds_of_scores, comparison.candidate_seeds);
+  return text + (far.empty() ? "" : far + "\n");
 }
 
 }  // namespace

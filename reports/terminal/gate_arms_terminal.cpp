@@ -113,16 +113,19 @@ std::string power_lines(const GateArmEffects& effects) {
   if (judged == effects.arms.end()) return {};
   const analyses::Measured& first = judged->contexts.front().to_native->detectable;
   if (effects.documents < 2) return fmt::format("\npower     not known: {}\n", first.reason());
-  std::string text = fmt::format("\npower     {} show with {:.0f}% probability, at 5%, a difference of\n",
-                                 counted(effects.documents, "document"), 100 * runfile::declared.power);
-  const auto line = [&](const std::string& against, std::int64_t tokens, const analyses::Measured& detectable) {
-    text += detectable ? fmt::format("          {:.4f}  {} - {} at {} tokens\n", *detectable, effects.judged, against,
-                                     format_count(tokens))
-                       : fmt::format("          –       {} - {}: {}\n", effects.judged, against, detectable.reason());
+  std::string text =
+      fmt::format("\npower     {} show with {:.0f}% probability, at 5%, a difference of (skewness of the documents)\n",
+                  counted(effects.documents, "document"), 100 * runfile::declared.power);
+  const auto line = [&](const std::string& against, std::int64_t tokens, const analyses::ArmDifference& difference) {
+    const std::string skewness = difference.skewness ? fmt::format(" ({:+.2f})", *difference.skewness) : "";
+    text += difference.detectable ? fmt::format("          {:.4f}  {} - {} at {} tokens{}\n", *difference.detectable,
+                                                effects.judged, against, format_count(tokens), skewness)
+                                  : fmt::format("          –       {} - {}: {}\n", effects.judged, against,
+                                                difference.detectable.reason());
   };
-  for (const ArmInContext& one : judged->contexts) line("native", one.tokens, one.to_native->detectable);
+  for (const ArmInContext& one : judged->contexts) line("native", one.tokens, *one.to_native);
   for (const analyses::GateArmComparison& one : effects.comparisons)
-    if (one.against != "native") line(one.against, judged->contexts.back().tokens, one.difference.detectable);
+    if (one.against != "native") line(one.against, judged->contexts.back().tokens, one.difference);
   return text;
 }
 

@@ -1,5 +1,6 @@
 #include "reports/terminal/inactive_heads_terminal.h"
 
+#include "analyses/statistics.h"
 #include "core/counted.h"
 
 #include <fmt/format.h>
@@ -46,22 +47,28 @@ std::string bracket(const analyses::Maybe<analyses::Interval>& interval) {
 std::string print_inactive_heads(const analyses::InactiveHeads& result, const std::string& of) {
   std::string text = fmt::format(
       "measured  {}; {}\n\nChange of the loss, in nats per token, with these shares of heads "
-      "set to zero; their mean from 0 on [95% over documents; of random heads and less random's also over their "
-      "draws]\n{:<23}",
-      of, counted(result.heads, "head"), "score");
+      "set to zero; their mean from 0 on [95% over documents]; on these documents: how many of {} have a smaller mean "
+      "[95% for all draws], and p of a score that is a random order itself\n{:<23}",
+      of, counted(result.heads, "head"), counted(result.area_of_draw.size(), "random order"), "score");
   for (const double share : result.shares) text += fmt::format(" {:>8}", fmt::format("{:.0f}%", 100 * share));
-  text += fmt::format("  {:>8}  {:>20}  {:>20}  {:>8}\n", "mean", "", "mean less random's", "Spearman");
-  const auto row = [&](std::string_view name, const std::vector<double>& changes, double area,
-                       const analyses::Maybe<analyses::Interval>& interval) {
-    text += fmt::format("{:<23}{}  {:>+8.4f}  {:>20}", name, numbers(changes), area, bracket(interval));
+  text += fmt::format("  {:>8}  {:>20}  {:>18}  {:>5}  {:>8}\n", "mean", "", "random better", "p", "Spearman");
+  const auto row = [&](std::string_view name, const std::vector<double>& changes, double area) {
+    text += fmt::format("{:<23}{}  {:>+8.4f}", name, numbers(changes), area);
   };
   for (const analyses::ScoreCurve& curve : result.curves) {
-    row(name_of(curve), curve.changes, curve.area, curve.interval);
-    text += fmt::format("  {:>20}  {:>8}\n", bracket(curve.against_interval),
+    row(name_of(curve), curve.changes, curve.area);
+    const analyses::Exceedance& among = curve.among_random;
+    text += fmt::format("  {:>20}  {:>18}  {:>5}  {:>8}\n", bracket(curve.interval),
+                        fmt::format("{} [{:.0f}, {:.0f}%]", among.lower, 100 * among.share.low, 100 * among.share.high),
+                        among.p ? fmt::format("{:.3f}", *among.p) : "–",
                         curve.spearman ? fmt::format("{:+.2f}", *curve.spearman) : "–");
   }
-  row("random heads", result.random_changes, result.random_area, result.random_interval);
-  text += "\n" + ties_of(result.curves);
+  row("random heads", result.random_changes, result.random_area);
+  text += fmt::format("  of the orders: {:+.4f} to {:+.4f}, median {:+.4f}\n", result.area_of_draw.front(),
+                      result.area_of_draw.back(), analyses::median(result.area_of_draw));
+  text += ties_of(result.curves);
+  const analyses::Measured& p = result.curves.front().among_random.p;
+  if (!p) text += fmt::format("p: {}\n", p.reason());
   if (!result.best_filter.empty()) {
     text += fmt::format("\nbest of the filter, {}, less best of the literature, {}: {:+.4f} {}\n", result.best_filter,
                         result.best_literature, result.filter_minus_literature, bracket(result.filter_interval));

@@ -3,6 +3,7 @@
 #include "core/number_ranges.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -34,7 +35,8 @@ std::string ends_of(const Maybe<CrossedEstimate>& estimate,
 
 std::string kind_of(const Maybe<CrossedEstimate>& estimate) {
   if (!estimate || estimate->interval) return "";
-  return estimate->range ? " (range)" : fmt::format(" ({}s alone)", estimate->noun);
+  if (estimate->range) return " (range)";
+  return estimate->over_units ? fmt::format(" ({}s alone)", estimate->noun) : "";
 }
 
 std::string interval_heading(std::size_t seeds, const std::string& noun) {
@@ -46,8 +48,21 @@ std::string interval_heading(std::size_t seeds, const std::string& noun) {
 std::string notes_on_seeds(std::size_t seeds, const std::string& noun) {
   if (seeds == 1)
     return fmt::format("95%, {0}s alone: other {0}s of this kind. It says nothing about other trainings.\n", noun);
-  const std::string note = analyses::small_p_note(seeds);
+  const std::string note = analyses::few_seeds_note(seeds);
   return note.empty() ? "" : "p: " + note + "\n";
+}
+
+std::string far_seeds(const std::vector<NamedSeeds>& scores, const std::vector<std::uint64_t>& seeds) {
+  std::vector<std::string> far;
+  for (const NamedSeeds& score : scores) {
+    if (!score.seeds->has_far_seed()) continue;
+    const analyses::OutlyingValue& farthest = *score.seeds->farthest;
+    far.push_back(fmt::format("{} with seed {} (p {:.2g})", score.name, seeds.at(farthest.place), farthest.p));
+  }
+  if (far.empty()) return "";
+  return fmt::format(
+      "Far from the other seeds by Grubbs' test at 5%: {}. Look at these trainings before you trust the mean.",
+      fmt::join(far, ", "));
 }
 
 std::string paired_seeds(const std::vector<std::uint64_t>& baseline, const std::vector<std::uint64_t>& candidate) {

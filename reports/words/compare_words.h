@@ -35,6 +35,14 @@ std::string kind_of(const analyses::Maybe<analyses::CrossedEstimate>& estimate);
 std::string interval_heading(std::size_t seeds, const std::string& noun);
 /// A line on what few seeds allow; empty from five on.
 std::string notes_on_seeds(std::size_t seeds, const std::string& noun);
+/// A score of a comparison and its tests over seeds.
+struct NamedSeeds {
+  std::string name;
+  const analyses::SeedComparison* seeds;
+};
+/// A sentence on seeds that lie far from the others; empty if none does.
+/// @param seeds  of the candidate, in order
+std::string far_seeds(const std::vector<NamedSeeds>& scores, const std::vector<std::uint64_t>& seeds);
 /// "0 to 2", or "0 to 2 with 7 to 9 in order" where they differ.
 std::string paired_seeds(const std::vector<std::uint64_t>& baseline, const std::vector<std::uint64_t>& candidate);
 

@@ -37,7 +37,7 @@ struct InactiveHeadsArguments {
   std::string lengths;
   std::int64_t samples = 16;
   std::optional<std::int64_t> targets;
-  std::int64_t draws = 5;
+  std::optional<std::int64_t> draws;
   std::string dtype = "float32";
   bool stream_weights = false;
   bool allow_extrapolation = false;
@@ -110,6 +110,21 @@ Plan plan_of(const std::vector<analyses::HeadScore>& scores, std::size_t heads_o
   return plan;
 }
 
+/// The random orders that were asked for. A run that was begun when 5 were the default goes on with them.
+std::int64_t draws_of(const InactiveHeadsArguments& arguments, const std::vector<analyses::HeadScore>& scores,
+                      std::size_t heads_of_layer, std::uint64_t seed) {
+  constexpr std::int64_t draws = analyses::fewest_ranked_draws, earlier_draws = 5;
+  if (arguments.draws) return *arguments.draws;
+  const std::filesystem::path kept = std::filesystem::path(arguments.out) / "request.json";
+  if (arguments.out.empty() || !std::filesystem::exists(kept)) return draws;
+  const Json request = read_json_file(kept);
+  const Plan earlier = plan_of(scores, heads_of_layer, earlier_draws, seed);
+  const std::size_t count = earlier.single.size() + earlier.together().size();
+  if (!request.is_object() || request.value("interventions", Json()).size() != count) return draws;
+  tell_note("--out: was begun with {} random orders and goes on with them; a new folder has {}", earlier_draws, draws);
+  return earlier_draws;
+}
+
 interventions::InterveneOptions options_of(const InactiveHeadsArguments& arguments, const GlobalOptions& global,
                                            const std::filesystem::path& model, const Plan& plan) {
   interventions::InterveneOptions options;
@@ -154,7 +169,7 @@ class Changes {
 };
 
 void find_inactive_heads(const InactiveHeadsArguments& arguments, const GlobalOptions& global) {
-  CHECK(arguments.draws >= 1, "--draws: {}; must be at least 1", arguments.draws);
+  CHECK(arguments.draws.value_or(1) >= 1, "--draws: {}; must be at least 1", *arguments.draws);
   const std::filesystem::path model = locate_language_model(arguments.model, "inactive-heads");
   const GivenRun given = open_given_run(arguments.run);
   check_same_model(given.reader, models::open_checkpoint(model, arguments.ignored_config_keys));
@@ -165,7 +180,9 @@ void find_inactive_heads(const InactiveHeadsArguments& arguments, const GlobalOp
   const std::size_t heads = input.scores.front().values.size();
   for (const std::size_t count : analyses::zeroed_counts(heads))
     input.shares.push_back(static_cast<double>(count) / static_cast<double>(heads));
-  const Plan plan = plan_of(input.scores, static_cast<std::size_t>(given.reader.heads()), arguments.draws, global.seed);
+  const auto heads_of_layer = static_cast<std::size_t>(given.reader.heads());
+  const Plan plan = plan_of(input.scores, heads_of_layer,
+                            draws_of(arguments, input.scores, heads_of_layer, global.seed), global.seed);
   interventions::InterveneOptions options = options_of(arguments, global, model, plan);
   options.other_text = given.reader.request().text;
   const ScopedInterruption told(arguments.out, "every finished layer of every document");
@@ -203,7 +220,7 @@ void add_inactive_heads(CLI::App& app, const GlobalOptions& global, Action& acti
       ->required();
   command->add_option("--samples", arguments->samples, "Number of documents")->capture_default_str();
   add_targets_option(*command, arguments->targets);
-  command->add_option("--draws", arguments->draws, "Number of random orders of heads")->capture_default_str();
+  command->add_option("--draws", arguments->draws, "Number of random orders of heads [39]; fewer give no p");
   add_dtype_option(*command, arguments->dtype);
   command->add_flag("--stream-weights", arguments->stream_weights,
                     "For models larger than memory: read each layer from the files when it runs. The numbers are the "

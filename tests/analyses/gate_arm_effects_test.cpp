@@ -2,6 +2,7 @@
 
 #include "core/random.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <boost/math/distributions/students_t.hpp>
@@ -79,6 +80,38 @@ TEST(GateArmEffects, RulesAsDeclared) {
   EXPECT_EQ(ruling_of(with("gain", {-0.04, -0.04, -0.04, -0.04})), PredictionRuling::not_shown);
   // Too much noise for any statement.
   EXPECT_EQ(ruling_of(good, 2), PredictionRuling::not_shown);
+}
+
+/// One document of 30 whose change at a context is far above that of the others, or below.
+runfile::GateArmsRun skewed_run(const Planted& planted, std::size_t context, double by) {
+  runfile::GateArmsRun run = planted_run(planted);
+  run.readings[2][0][context].nll += by;
+  return run;
+}
+
+TEST(GateArmEffects, NothingIsRuledFromSkewedDocuments) {
+  const GateArmEffects sound = gate_arm_effects(planted_run(good), 0);
+  EXPECT_LT(std::abs(*sound.arms.at(2).contexts.at(1).to_native->skewness), 1);
+  // The change at the trained length would be within the margin, and at the longest context gain would be better.
+  for (const std::size_t context : {1u, 3u}) {
+    const GateArmEffects effects = gate_arm_effects(skewed_run(good, context, 0.02), 0);
+    EXPECT_EQ(effects.ruling, PredictionRuling::not_judged) << context;
+    EXPECT_GT(*effects.arms.at(2).contexts.at(context).to_native->skewness, 4);
+    EXPECT_THAT(effects.reasons, Contains(HasSubstr(fmt::format("gain - native at {} tokens: nothing is ruled from it, "
+                                                                "for its documents are skewed (+",
+                                                                contexts[context]))));
+  }
+  // Worse at the trained length by more than the margin, but for a tail downwards.
+  const Planted worse = with("gain", {0.004, 0.02, -0.02, -0.04});
+  EXPECT_EQ(gate_arm_effects(planted_run(worse), 0).ruling, PredictionRuling::contradicted);
+  EXPECT_EQ(gate_arm_effects(skewed_run(worse, 1, -0.05), 0).ruling, PredictionRuling::not_judged);
+  // What is sound contradicts without it.
+  const Planted both = with("gain", {0, 0.02, 0.01, 0.02});
+  EXPECT_EQ(gate_arm_effects(skewed_run(both, 1, -0.05), 0).ruling, PredictionRuling::contradicted);
+  const OrderedJson json = to_json(gate_arm_effects(skewed_run(good, 3, 0.02), 0));
+  EXPECT_EQ(json.at("ruling"), "not judged");
+  EXPECT_GT(json.at("arms").at(2).at("contexts").at(3).at("skewness").get<double>(), 4);
+  EXPECT_TRUE(json.at("arms").at(2).contains("slope_skewness"));
 }
 
 TEST(GateArmEffects, WithoutTheControlsNothingIsJudged) {

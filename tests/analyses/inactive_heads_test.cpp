@@ -77,10 +77,13 @@ TEST(InactiveHeads, AreasByHand) {
   EXPECT_NEAR(found.random_area, (0.3 + 0.4) / 2, 1e-12);
   EXPECT_NEAR(found.random_changes[0], 0.35, 1e-12);
   EXPECT_NEAR(found.curves[0].against_random, 0.325 - 0.35, 1e-12);
-  // Documents 0.3 and 0.4, draws 0.4 and 0.3: variances of 0.0025 each, and one degree of freedom each, so two.
-  const Interval random = student_interval({0.35, std::sqrt(0.0025 + 0.0025), 2});
-  EXPECT_NEAR(found.random_interval->low, random.low, 1e-12);
-  EXPECT_NEAR(found.random_interval->high, random.high, 1e-12);
+  // The draws have 0.4 and 0.3: one of the two does better than 0.325, which is too few for a p.
+  ASSERT_EQ(found.area_of_draw.size(), 2u);
+  EXPECT_NEAR(found.area_of_draw[0], 0.3, 1e-12);
+  EXPECT_NEAR(found.area_of_draw[1], 0.4, 1e-12);
+  EXPECT_EQ(found.curves[0].among_random.lower, 1u);
+  EXPECT_EQ(found.curves[1].among_random.lower, 2u);
+  EXPECT_THAT(found.curves[0].among_random.p.reason(), ::testing::HasSubstr("fewer than 39 draws cannot reach 5%"));
   // The single changes are 0.2, 0.2, 0.4, 1.5: ranks 1.5, 1.5, 3, 4 against 1, 2, 3, 4.
   EXPECT_NEAR(*found.curves[0].spearman, 4.5 / std::sqrt(5 * 4.5), 1e-12);
   EXPECT_NEAR(*found.curves[1].spearman, -4.5 / std::sqrt(5 * 4.5), 1e-12);
@@ -90,6 +93,33 @@ TEST(InactiveHeads, AreasByHand) {
   const OrderedJson json = to_json(found);
   EXPECT_EQ(json.at("scores").at(0).at("score"), "a");
   EXPECT_EQ(json.at("scores").size(), 2u);
+  EXPECT_EQ(json.at("scores").at(0).at("random_better").at("draws"), 1);
+  EXPECT_EQ(json.at("scores").at(0).at("random_better").at("of"), 2);
+  EXPECT_TRUE(json.at("scores").at(0).at("random_p").is_null());
+  EXPECT_EQ(json.at("random").at("area_of_draw").size(), 2u);
+}
+
+/// Clopper and Pearson 1934 by their closed ends: of none of n, 1 - (tail)^(1/n).
+TEST(Exceedance, SharesAreExactAndRanksCountTheNumberItself) {
+  std::vector<double> draws(39);
+  for (std::size_t i = 0; i < draws.size(); ++i) draws[i] = static_cast<double>(i);
+  const Exceedance least = exceedance(-1, draws);
+  EXPECT_EQ(least.lower, 0u);
+  EXPECT_EQ(least.share.low, 0);
+  EXPECT_NEAR(least.share.high, 1 - std::pow(0.025, 1.0 / 39), 1e-12);
+  EXPECT_NEAR(*least.p, 0.05, 1e-12);  // 2 x 1 / 40
+  const Exceedance most = exceedance(100, draws);
+  EXPECT_NEAR(most.share.low, std::pow(0.025, 1.0 / 39), 1e-12);
+  EXPECT_EQ(most.share.high, 1);
+  EXPECT_NEAR(*most.p, 0.05, 1e-12);
+  EXPECT_NEAR(*exceedance(1.5, draws).p, 2 * 3 / 40.0, 1e-12);
+  const Exceedance tie = exceedance(0, draws);
+  EXPECT_EQ(tie.lower, 0u);
+  EXPECT_EQ(tie.ties, 1u);
+  EXPECT_NEAR(*tie.p, 2 * 2 / 40.0, 1e-12);
+  EXPECT_GT(tie.share.high, least.share.high);
+  draws.pop_back();
+  EXPECT_FALSE(exceedance(-1, draws).p);
 }
 
 TEST(InactiveHeads, ScoresComeFromASweep) {

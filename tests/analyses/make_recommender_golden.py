@@ -66,20 +66,20 @@ def long_ranks(random):
 
 
 def anova(values, unit=None):
-    """Variances of the mean of values [seed, user], from mean squares of a two-way table. With units: sums of each."""
+    """Variances of the mean of values [seed, user], from mean squares of a two-way table. With units: by leaving out all
+    users of one unit at a time; the degrees of freedom are the effective number of units - 1."""
     seeds_count, users = values.shape
-    grand = values.mean()
     by_seed = values.mean(axis=1)
     seed_variance = by_seed.var(ddof=1) / seeds_count
-    residual = values - by_seed[:, None]
     unit = numpy.arange(users) if unit is None else numpy.array(unit)
-    groups = numpy.unique(unit)
-    sums = numpy.stack([residual[:, unit == g].sum(axis=1) for g in groups], axis=1)
-    means = sums.mean(axis=0)
-    factor = len(groups) / (len(groups) - 1) / users**2
-    unit_variance = factor * (means**2).sum()
-    noise = factor * ((sums - means) ** 2).sum() / (seeds_count * (seeds_count - 1))
-    return combine(float(grand), seed_variance, unit_variance, noise, seeds_count - 1, len(groups) - 1)
+    groups, sizes = numpy.unique(unit, return_counts=True)
+    shrink = (len(groups) - 1) / len(groups)
+    changes = numpy.stack([by_seed - values[:, unit != g].mean(axis=1) for g in groups], axis=1)
+    means = changes.mean(axis=0)
+    unit_variance = shrink * (means**2).sum()
+    noise = shrink * ((changes - means) ** 2).sum() / (seeds_count * (seeds_count - 1))
+    unit_df = users**2 / (sizes**2).sum() - 1
+    return combine(float(values.mean()), seed_variance, unit_variance, noise, seeds_count - 1, float(unit_df))
 
 
 def combine(value, seed, unit, noise, seed_df, unit_df):
@@ -116,12 +116,12 @@ def two_way_table(values):
 
 
 def crossed(random):
-    seeds_count, users = 4, 9
+    seeds_count, users = 4, 14
     a = as_float32(random.uniform(0.1, 1, size=(seeds_count, users)))
     b = as_float32(a * 0.5 + 0.1 * random.normal(size=(seeds_count, 1)) + random.uniform(0.2, 1, size=a.shape))
-    unit = [0, 0, 1, 1, 1, 2, 3, 4, 4]
+    unit = [0, 0, 1, 1, 1, 2, 3, 4, 4, 5, 6, 6, 7, 8]
     d = b - a
-    first, second = d[:, :4], d[:, 4:]
+    first, second = d[:, :6], d[:, 6:]
     parts = [anova(first), anova(second)]
     by_seed = first.mean(axis=1) - second.mean(axis=1)
     contrast = combine(
@@ -130,7 +130,7 @@ def crossed(random):
         sum(part["unit_variance"] for part in parts),
         sum(part["noise_variance"] for part in parts),
         seeds_count - 1,
-        3,
+        5,
     )
     log_ratio = anova(b / b.mean() - a / a.mean())
     value = float(numpy.log(b.mean() / a.mean()))

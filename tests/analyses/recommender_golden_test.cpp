@@ -98,7 +98,7 @@ TEST(RecommenderGolden, SeedsCrossedWithUsers) {
   expect_crossed(crossed_gain(users, all, GainScale::log_ratio), expected["log_ratio"]);
   expect_crossed(crossed_gain(users, all, GainScale::difference, expected["unit"].get<std::vector<std::size_t>>()),
                  expected["by_unit"]);
-  const std::array contrast = {SignedGroup{{0, 1, 2, 3}, 1}, SignedGroup{{4, 5, 6, 7, 8}, -1}};
+  const std::array contrast = {SignedGroup{{0, 1, 2, 3, 4, 5}, 1}, SignedGroup{{6, 7, 8, 9, 10, 11, 12, 13}, -1}};
   expect_crossed(crossed_gain(users, contrast, GainScale::difference), expected["contrast"]);
   const auto found = crossed_gain(users, all, GainScale::difference);
   EXPECT_NEAR(*found->seed_variance, expected["anova_table"][0].get<double>(), near);

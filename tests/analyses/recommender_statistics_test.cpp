@@ -98,6 +98,26 @@ TEST(SeedComparison, EqualDifferencesHaveNoSpread) {
   EXPECT_THAT(zero.relative.reason(), HasSubstr("baseline is 0"));
 }
 
+/// Grubbs' test by hand: 10 lies 9 above the mean of 0, 1, 2, whose deviation is 1.
+TEST(SeedComparison, ASeedFarFromTheOthersIsNamed) {
+  const SeedComparison found = compare_seeds(means_of_runs({0, 0, 0, 0}, {0, 10, 1, 2}));
+  ASSERT_TRUE(found.farthest) << found.farthest.reason();
+  EXPECT_EQ(found.farthest->place, 1u);
+  const double t = 9 / std::sqrt(1 + 1.0 / 3);
+  EXPECT_NEAR(found.farthest->p,
+              4 * 2 *
+                  (1 -
+                   [&] {  // Student's t with 2 degrees of freedom: 1/2 + t / (2 sqrt(2 + t^2))
+                     return 0.5 + t / (2 * std::sqrt(2 + t * t));
+                   }()),
+              1e-12);
+  EXPECT_FALSE(found.has_far_seed());  // .064
+  EXPECT_TRUE(compare_seeds(means_of_runs({0, 0, 0, 0}, {0, 20, 1, 2})).has_far_seed());
+  EXPECT_EQ(to_json(found)["farthest_seed"]["place"], 1);
+  EXPECT_THAT(compare_seeds(means_of_runs({0, 0}, {0, 1})).farthest.reason(), HasSubstr("at least 3 values"));
+  EXPECT_THAT(compare_seeds(means_of_runs({0, 0, 0}, {1, 1, 2})).farthest.reason(), HasSubstr("but one are alike"));
+}
+
 /// Two users and two runs, candidate - baseline = {{1, 3}, {2, 6}}.
 PairedUnits two_by_two() {
   return {2, 2, {1, 1, 1, 1}, {2, 4, 3, 7}};
@@ -116,13 +136,75 @@ TEST(Crossed, TwoSeedsAndTwoUsersByHand) {
 }
 
 TEST(Crossed, UsersThatErrTogetherAreOneUnit) {
-  const PairedUnits users{2, 3, {0, 0, 0, 0, 0, 0}, {1, 1, 4, 3, 3, 6}};
-  const std::array<std::size_t, 3> unit = {7, 7, 2};
+  const PairedUnits users{2, 4, std::vector<double>(8, 0), {1, 1, 4, 2, 3, 3, 6, 4}};
+  const std::array<std::size_t, 4> unit = {7, 7, 2, 5};
   const auto found = crossed_gain(users, std::array{all_units(users)}, GainScale::difference, unit);
   ASSERT_TRUE(found) << found.reason();
-  EXPECT_EQ(found->units, 2u);
-  EXPECT_DOUBLE_EQ(found->unit_variance, 16.0 / 9);  // sums of remainders -2 and 2, over 3 users: 2 (4 + 4) / 9
+  EXPECT_EQ(found->units, 3u);
+  EXPECT_DOUBLE_EQ(found->effective_units, 16.0 / 6);
+  // The mean is 3. It is 4 without the pair, 7/3 without the third user and 3 without the last: 2/3 (1 + 4/9).
+  EXPECT_DOUBLE_EQ(found->unit_variance, 26.0 / 27);
   EXPECT_NEAR(*found->noise_variance, 0, 1e-15);
+}
+
+/// A third of the users have one target item. Counted alike, the items would seem to say more than they do.
+TEST(Crossed, AnItemWithManyUsersCountsAsTheJackknifeDoes) {
+  PairedUnits users{3, 12, std::vector<double>(36, 0), {}};
+  std::vector<std::size_t> item;
+  for (std::size_t user = 0; user < 12; ++user) item.push_back(user < 4 ? 0 : user);
+  for (std::size_t seed = 0; seed < 3; ++seed) {
+    for (std::size_t user = 0; user < 12; ++user)
+      users.candidate.push_back(static_cast<double>((7 * user + 5 * seed * user + seed) % 11));
+  }
+  const auto found = crossed_gain(users, std::array{all_units(users)}, GainScale::difference, item);
+  ASSERT_TRUE(found) << found.reason();
+  EXPECT_EQ(found->units, 9u);
+  EXPECT_DOUBLE_EQ(found->effective_units, 144.0 / 24);
+  // By leaving out every item in turn.
+  std::vector<double> without;
+  for (std::size_t left_out = 0; left_out < 12; ++left_out) {
+    if (left_out > 0 && left_out < 4) continue;
+    double sum = 0, count = 0;
+    for (std::size_t i = 0; i < 36; ++i) {
+      if (item[i % 12] == left_out) continue;
+      sum += users.candidate[i];
+      ++count;
+    }
+    without.push_back(sum / count);
+  }
+  EXPECT_NEAR(std::sqrt(found->unit_variance), std::sqrt(8.0 / 9) * std::sqrt([&] {
+                                                 double squares = 0;
+                                                 for (const double value : without)
+                                                   squares += std::pow(value - found->value, 2);
+                                                 return squares;
+                                               }()),
+              1e-12);
+}
+
+/// Nine users of four items, one of which has six of them, are as good as two: nothing is stated.
+TEST(Crossed, FewEffectiveUnitsHaveARangeWithoutALevel) {
+  PairedUnits users{3, 9, std::vector<double>(27, 0), {}};
+  for (std::size_t i = 0; i < 27; ++i) users.candidate.push_back(static_cast<double>((5 * i) % 7));
+  const std::array<std::size_t, 9> item = {0, 0, 0, 0, 0, 0, 1, 2, 3};
+  const auto found = crossed_gain(users, std::array{all_units(users)}, GainScale::difference, item);
+  ASSERT_TRUE(found) << found.reason();
+  EXPECT_FALSE(found->interval || found->p || found->over_units);
+  EXPECT_TRUE(found->range);
+  const std::string reason =
+      "a 95% interval and a p need 5 users of equal weight, with those that err together as one; these say as much as "
+      "2.08";
+  EXPECT_EQ(stated_p(found).reason(), reason);
+  const OrderedJson json = to_json(*found);
+  EXPECT_EQ(json["p_reason"], reason);
+  EXPECT_NEAR(json["effective_units"].get<double>(), 81.0 / 39, 1e-12);
+  // The same users, each an item of its own.
+  EXPECT_TRUE(crossed_gain(users, std::array{all_units(users)}, GainScale::difference)->p);
+  // One seed has nothing to show over so few.
+  const PairedUnits once{1, 4, {0, 0, 0, 0}, {1, 2, 6, 3}};
+  const auto alone = crossed_gain(once, std::array{all_units(once)}, GainScale::difference);
+  ASSERT_TRUE(alone) << alone.reason();
+  EXPECT_FALSE(alone->over_units);
+  EXPECT_THAT(shown_ends(alone).reason(), HasSubstr("these say as much as 4"));
 }
 
 TEST(Crossed, WhatCannotBeEstimatedHasAReason) {
@@ -165,13 +247,13 @@ TEST(Crossed, TwoSeedsWithUsersAlikeHaveARange) {
 }
 
 TEST(Crossed, OneSeedHasAnIntervalOverUsersAlone) {
-  const PairedUnits users{1, 3, {0, 0, 0}, {1, 2, 6}};
+  const PairedUnits users{1, 5, {0, 0, 0, 0, 0}, {1, 2, 6, 3, 3}};
   const auto found = crossed_gain(users, std::array{all_units(users)}, GainScale::difference);
   ASSERT_TRUE(found) << found.reason();
   EXPECT_DOUBLE_EQ(found->value, 3);
-  EXPECT_DOUBLE_EQ(found->unit_variance, 7.0 / 3);
+  EXPECT_DOUBLE_EQ(found->unit_variance, 0.7);  // squares of 14 over 4, over 5 users
   EXPECT_FALSE(found->interval || found->p || found->range || found->seed_variance || found->error);
-  EXPECT_NEAR(found->over_units->high, 3 + 4.30265273 * std::sqrt(7.0 / 3), 1e-7);  // t(0.975, 2)
+  EXPECT_NEAR(found->over_units->high, 3 + 2.77644511 * std::sqrt(0.7), 1e-7);  // t(0.975, 4)
   const OrderedJson json = to_json(*found);
   EXPECT_EQ(json["p_reason"], "an error over seeds needs at least 3 seeds; there is 1");
   EXPECT_EQ(json["interval_95_over_users_alone"][1], found->over_units->high);
@@ -180,7 +262,7 @@ TEST(Crossed, OneSeedHasAnIntervalOverUsersAlone) {
 
 /// The interval is never shorter than that of the seeds alone, and p never smaller.
 TEST(Crossed, OtherUsersNeverMakeTheEvidenceStronger) {
-  const PairedUnits users{3, 4, std::vector<double>(12, 0), {2, 1, 3, 2, 3, 2, 5, 3, 4, 2, 6, 3}};
+  const PairedUnits users{3, 5, std::vector<double>(15, 0), {2, 1, 3, 2, 1, 3, 2, 5, 3, 2, 4, 2, 6, 3, 3}};
   const auto found = crossed_gain(users, std::array{all_units(users)}, GainScale::difference);
   ASSERT_TRUE(found) << found.reason();
   const SeedComparison alone = compare_seeds(seed_means(users));
@@ -200,14 +282,17 @@ TEST(Crossed, OtherUsersNeverMakeTheEvidenceStronger) {
   EXPECT_GT(*wide->degrees_of_freedom, 2.5);
 }
 
-TEST(Crossed, BelowFiveSeedsASmallPIsNoted) {
-  EXPECT_EQ(small_p_note(1), "");
-  EXPECT_EQ(small_p_note(4), "with fewer than 5 seeds, a p below .01 cannot be relied on");
-  EXPECT_EQ(small_p_note(5), "");
-  const PairedUnits users{3, 4, std::vector<double>(12, 0), {2, 1, 3, 2, 3, 2, 5, 3, 4, 2, 6, 3}};
+TEST(Crossed, BelowFiveSeedsTheFormOfTheirEffectsIsNoted) {
+  EXPECT_EQ(few_seeds_note(1), "");
+  EXPECT_EQ(few_seeds_note(4),
+            "with fewer than 5 seeds, a p below .01 cannot be relied on, and one of .05 takes effects of seeds as "
+            "bell-shaped or uniform: if each training ends in one of two ways, 4 seeds give it in 12.5%");
+  EXPECT_THAT(few_seeds_note(3), HasSubstr("3 seeds give it in 25%"));
+  EXPECT_EQ(few_seeds_note(5), "");
+  const PairedUnits users{3, 5, std::vector<double>(15, 0), {2, 1, 3, 2, 1, 3, 2, 5, 3, 2, 4, 2, 6, 3, 3}};
   const OrderedJson json = to_json(*crossed_gain(users, std::array{all_units(users)}, GainScale::difference));
-  EXPECT_EQ(json["p_note"], small_p_note(3));
-  EXPECT_EQ(to_json(compare_seeds(seed_means(users)))["p_note"], small_p_note(3));
+  EXPECT_EQ(json["p_note"], few_seeds_note(3));
+  EXPECT_EQ(to_json(compare_seeds(seed_means(users)))["p_note"], few_seeds_note(3));
 }
 
 TEST(Bootstrap, SeedAndCountAreStoredAndFixEverything) {
@@ -288,7 +373,7 @@ DataSetGain data_set(const std::string& name, std::vector<double> differences) {
   const double p = *compare_seeds(means_of_runs(std::vector<double>(differences.size(), 0.0), differences)).naive_p;
   const auto none = Maybe<Interval>::none("an interval is stated");
   const CrossedEstimate gain{
-      mean(differences), differences.size(), 9, 1.0, 1, 1.0, 1.0, 5.0, Interval{-1, 1}, 0.04, none, none};
+      mean(differences), differences.size(), 9, 9, 1.0, 1, 1.0, 1.0, 5.0, Interval{-1, 1}, 0.04, none, none};
   return {name, {seeds, std::move(differences)}, p, gain};
 }
 
@@ -312,7 +397,7 @@ TEST(PooledDataSets, OneDataSetHasNoSpreadAndAMissingPIsNamed) {
   const PooledDataSets pooled = pool_data_sets(std::array{alone, data_set("b", {1, 2, 4})});
   EXPECT_THAT(pooled.naive_fisher.reason(), HasSubstr("a data set has no p: only one seed"));
   EXPECT_THAT(pooled.flips.p.reason(), HasSubstr("with 8 patterns of signs"));
-  EXPECT_EQ(to_json(pooled)["p_note"], "with fewer than 5 seeds, a p below .01 cannot be relied on");
+  EXPECT_EQ(to_json(pooled)["p_note"], few_seeds_note(2));
 }
 
 TEST(PooledDataSets, SignsCancelInStoufferButNotInFisher) {

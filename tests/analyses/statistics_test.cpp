@@ -1,4 +1,5 @@
 #include "analyses/statistics.h"
+#include "analyses/skewness.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,6 +36,15 @@ TEST(Statistics, OneChunkHasNoInterval) {
   const auto interval = mean_interval(std::array{1.0});
   EXPECT_FALSE(interval);
   EXPECT_THAT(interval.reason(), HasSubstr("at least 2 chunks"));
+}
+
+/// 0, 0, 3: the mean is 1, moments about it are (1 + 1 + 4) / 3 = 2 and (-1 - 1 + 8) / 3 = 2.
+TEST(Statistics, SkewnessByHand) {
+  EXPECT_NEAR(*skewness(std::array{0.0, 0.0, 3.0}), 2 / std::pow(2, 1.5), 1e-12);
+  EXPECT_NEAR(*skewness(std::array{0.0, 0.0, -3.0}), -2 / std::pow(2, 1.5), 1e-12);
+  EXPECT_NEAR(*skewness(std::array{1.0, 2.0, 3.0}), 0, 1e-12);
+  EXPECT_FALSE(skewness(std::array{1.0, 2.0}));
+  EXPECT_FALSE(skewness(std::array{1.0, 1.0, 1.0}));
 }
 
 TEST(Statistics, TiesShareTheAverageRank) {

@@ -50,6 +50,19 @@ std::vector<Coverage> cover_alike_chunks(std::size_t chunks, double neighbours, 
 std::vector<Coverage> cover_layers(std::size_t layers, double sizes, double neighbours, std::int64_t simulations,
                                    std::uint64_t seed);
 
+/// Findings of `gate-arms` over documents whose change at the trained length is lognormal and just the margin on
+/// average, so that both are wrong: "worse by more than the margin", which contradicts, with a long tail downwards, and
+/// "not worse by the margin" upwards. `stated` is the share of runs whose skewness allows a ruling, `covered` that of
+/// these without the wrong finding.
+/// @param sigma  of the lognormal; 0: normal
+std::vector<Coverage> cover_rulings(std::size_t documents, double sigma, std::int64_t simulations, std::uint64_t seed);
+/// Random heads of `inactive-heads`, of which some sets hold a vital head and cost far more: Student's interval of
+/// their mean, the interval of the share of sets that do better than a score, and the p of a score that is one of them.
+/// @param hits  share of sets with a vital head
+std::vector<Coverage> cover_random_heads(std::size_t draws, double hits, std::int64_t simulations, std::uint64_t seed);
+/// One line for each row of the two: in how many runs there is a ruling or an interval, and in how many it is wrong.
+std::string claims_markdown(const std::vector<Coverage>& rows);
+
 /// All rows of the table. Each cell has its own random stream, so that the table does not depend on the order.
 std::vector<Coverage> coverage_table(std::int64_t simulations);
 std::string coverage_csv(const std::vector<Coverage>& rows);

@@ -42,40 +42,62 @@ auto line_of(const SeedCoverage& row) {
 
 }  // namespace
 
-std::vector<SeedCoverage> seed_coverage_table(std::int64_t most_simulations) {
+std::vector<SeedCoverage> seed_coverage_table(std::int64_t most_simulations, std::string_view only) {
   std::vector<SeedCoverage> table;
   std::uint64_t seed = 7000;
-  const auto add = [&](const std::vector<SeedCoverage>& rows) { table.insert(table.end(), rows.begin(), rows.end()); };
+  // Each cell has a seed of its own, which does not depend on the cells that are left out.
+  const auto add = [&](std::string_view question, const auto& cover, const auto&... what) {
+    ++seed;
+    if (!only.empty() && question != only) return;
+    const std::vector<SeedCoverage> rows = cover(what..., seed);
+    table.insert(table.end(), rows.begin(), rows.end());
+  };
   const auto& cases = recommender_cases();
   const RecommenderCase &equal = cases[0], &own = cases[1], &strong = cases[2], &items = cases[3];
   for (const std::size_t seeds : seed_counts) {
     for (const LevelCase& what : level_cases())
-      add(cover_levels(what, seeds, most_simulations * (seeds < 10 ? 40 : 20), ++seed));
+      add("levels", cover_levels, what, seeds, most_simulations * (seeds < 10 ? 40 : 20));
   }
   for (const std::size_t seeds : {2u, 4u}) {
     for (const RecommenderCase& what : {equal, own, strong, items})
-      add(cover_gains(what, seeds, 2000, 0, most_simulations, ++seed));
+      add("gain", cover_gains, what, seeds, 2000u, 0.0, most_simulations);
   }
   for (const std::size_t seeds : {3u, 5u, 10u, 20u}) {
     const std::int64_t simulations = seeds < 10 ? most_simulations : most_simulations / 2;
-    for (const RecommenderCase& what : {equal, own, strong, items})
-      add(cover_gains(what, seeds, 2000, 0, simulations, ++seed));
-    for (const double effect : {small_effect, large_effect})
-      add(cover_gains(own, seeds, 2000, effect, simulations, ++seed));
-    for (const RecommenderCase& what : {equal, own}) add(cover_gains(what, seeds, 500, 0, simulations, ++seed));
-    for (const RecommenderCase& what : {own, strong}) add(cover_gains(what, seeds, 20'000, 0, simulations / 2, ++seed));
-    add(cover_gains(own, seeds, 20'000, small_effect, simulations / 2, ++seed));
-    for (const RecommenderCase& what : {equal, own, strong})
-      add(cover_interaction(what, seeds, 2000, 0, simulations, ++seed));
-    add(cover_interaction(own, seeds, 2000, large_effect, simulations, ++seed));
-    add(cover_interaction(own, seeds, 500, 0, simulations, ++seed));
-    for (const RecommenderCase& what : {equal, own, strong})
-      add(cover_data_sets(what, seeds, 1000, 0, 0, simulations, ++seed));
-    add(cover_data_sets(own, seeds, 1000, 0, 0.2, simulations, ++seed));
-    add(cover_data_sets(own, seeds, 1000, small_effect, 0.2, simulations, ++seed));
-    add(cover_data_sets(own, seeds, 1000, small_effect, 0, simulations, ++seed));
+    const auto gains = [&](const RecommenderCase& what, std::size_t users, double effect, std::int64_t count) {
+      add("gain", cover_gains, what, seeds, users, effect, count);
+    };
+    for (const RecommenderCase& what : {equal, own, strong, items}) gains(what, 2000, 0, simulations);
+    for (const double effect : {small_effect, large_effect}) gains(own, 2000, effect, simulations);
+    for (const RecommenderCase& what : {equal, own}) gains(what, 500, 0, simulations);
+    for (const RecommenderCase& what : {own, strong}) gains(what, 20'000, 0, simulations / 2);
+    gains(own, 20'000, small_effect, simulations / 2);
+    const auto interaction = [&](const RecommenderCase& what, std::size_t users, double effect) {
+      add("rare minus popular", cover_interaction, what, seeds, users, effect, simulations);
+    };
+    for (const RecommenderCase& what : {equal, own, strong}) interaction(what, 2000, 0);
+    interaction(own, 2000, large_effect);
+    interaction(own, 500, 0);
+    const auto data_sets = [&](const RecommenderCase& what, double effect, double spread) {
+      add("data sets", cover_data_sets, what, seeds, 1000u, effect, spread, simulations);
+    };
+    for (const RecommenderCase& what : {equal, own, strong}) data_sets(what, 0, 0);
+    data_sets(own, 0, 0.2);
+    data_sets(own, small_effect, 0.2);
+    data_sets(own, small_effect, 0);
     for (const double effect : {0.0, small_effect, large_effect})
-      add(cover_slopes(items, seeds, 2000, effect, simulations, ++seed));
+      add("slope", cover_slopes, items, seeds, 2000u, effect, simulations);
+  }
+  seed = 9000;  // apart, so that the rows above do not change with those below
+  for (const std::size_t seeds : {3u, 4u, 5u, 10u, 20u}) {
+    for (const LevelCase& what : other_seed_cases())
+      add("levels", cover_levels, what, seeds, most_simulations * (seeds < 10 ? 40 : 20));
+  }
+  for (const std::size_t seeds : {3u, 5u, 20u}) {
+    for (const ItemGains gains : {ItemGains::normal, ItemGains::uniform, ItemGains::two_values}) {
+      for (const double effective : {5.0, 16.0, 29.0, 46.0, 75.0})
+        add("few items", cover_items, effective, gains, seeds, 4 * most_simulations);
+    }
   }
   return table;
 }
@@ -95,7 +117,7 @@ std::string seed_coverage_csv(const std::vector<SeedCoverage>& rows) {
 
 std::string seed_coverage_markdown(const std::vector<SeedCoverage>& rows) {
   std::string text;
-  for (const char* question : {"levels", "gain", "rare minus popular", "data sets", "slope"}) {
+  for (const char* question : {"levels", "few items", "gain", "rare minus popular", "data sets", "slope"}) {
     std::vector<std::size_t> columns;
     for (const std::size_t seeds : seed_counts) {
       if (std::any_of(rows.begin(), rows.end(),

@@ -87,7 +87,7 @@ TEST(SeedCoverage, TheSeedFixesEverything) {
 }
 
 TEST(SeedCoverage, TwoSeedsKeepNoLevelAndThreeDoWithTheSeedsOwnInterval) {
-  const LevelCase uniform{"uniform seeds", 3, 0.9, 0.3, true};
+  const LevelCase uniform{"uniform seeds", 3, 0.9, 0.3, SeedLaw::uniform};
   const auto two = cover_levels(uniform, 2, 4000, 6), three = cover_levels(uniform, 3, 4000, 7);
   EXPECT_LT(row_of(two, "sum of variances alone").covered, 0.87);
   EXPECT_FALSE(row_of(two, "seeds and units").stated);
@@ -101,6 +101,34 @@ TEST(SeedCoverage, OneSeedSpeaksOfItsOwnTrainingAlone) {
   const auto rows = cover_levels({"seeds alone", 3, 0, 1}, 1, 4000, 8);
   EXPECT_NEAR(row_of(rows, "users alone, for these trainings").covered, 0.95, 0.012);  // 3.5 standard errors
   EXPECT_LT(row_of(rows, "users alone, for other trainings").covered, 0.6);
+}
+
+TEST(SeedCoverage, SeedsOfTwoValuesKeepTheLevelFromFiveOnAlone) {
+  const LevelCase& two_values = other_seed_cases()[0];
+  const auto three = cover_levels(two_values, 3, 4000, 9), five = cover_levels(two_values, 5, 4000, 10);
+  EXPECT_NEAR(row_of(three, "seeds and units").rejected, 0.25, 0.03);
+  EXPECT_FALSE(row_of(three, "seeds and units").stated);
+  EXPECT_LT(row_of(five, "seeds and units").rejected, 0.08);
+  EXPECT_TRUE(row_of(five, "seeds and units").stated);
+}
+
+TEST(SeedCoverage, FailedTrainingsBreakTheLevelAndAreNamedWhereTheyShow) {
+  const auto rows = cover_levels(other_seed_cases()[3], 5, 4000, 11);
+  EXPECT_EQ(row_of(rows, "seeds and units").runs, "one training in ten fails");
+  EXPECT_GT(row_of(rows, "seeds and units").rejected, 0.4);  // all five are whole in 59%
+  EXPECT_FALSE(row_of(rows, "seeds and units").stated);
+  EXPECT_GT(row_of(rows, "a seed is named as far").rejected, 0.3);  // one of the five fails in 33%
+  const auto normal = cover_levels(level_cases()[1], 5, 4000, 12);
+  EXPECT_TRUE(is_at_level(row_of(normal, "a seed is named as far").rejected, 4000));
+}
+
+TEST(SeedCoverage, FewItemsKeepTheLevelWithTheJackknife) {
+  for (const double effective : {5.0, 16.0}) {
+    const auto rows = cover_items(effective, ItemGains::normal, 3, 1500, 13);
+    EXPECT_GT(row_of(rows, "items alike (not used)").rejected, 0.085) << effective;
+    EXPECT_LT(row_of(rows, "jackknife over items").rejected, 0.08) << effective;
+    EXPECT_GT(row_of(rows, "jackknife over items").tested, 0.99) << effective;
+  }
 }
 
 /// The cells of a line of the stored table. A comma inside quotes separates nothing.

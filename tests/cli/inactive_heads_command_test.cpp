@@ -77,7 +77,32 @@ TEST_F(InactiveHeadsCommand, ComparesScoresWithExactAblation) {
   // Two heads share a KV head, and so a norm: one of the two is set to zero.
   EXPECT_THAT(table.out, HasSubstr("ties: at these shares some heads of equal score are set to zero and some are not"));
   EXPECT_THAT(table.out, ::testing::ContainsRegex("\n  \\|v_0\\| .*8%: 1 of 2"));
+  EXPECT_THAT(table.out, HasSubstr("of the orders: "));
+  EXPECT_THAT(table.out, HasSubstr("p: a rank among fewer than 39 draws cannot reach 5%"));
   EXPECT_EQ(call(run, {"--out", folder_.path() / "kept"}).out, table.out);
+}
+
+TEST_F(InactiveHeadsCommand, AFolderBegunWithFiveOrdersGoesOnWithThem) {
+  const std::string run = sweep(llama), kept = folder_.path() / "kept";
+  const ProgramResult begun = call(run, {"--draws", "5", "--out", kept});
+  ASSERT_EQ(begun.exit_code, 0) << begun.error;
+  const std::vector<std::string> words = {"inactive-heads", llama,  "--tokens",  ids(13), "--lengths", "32",
+                                          "--run",          run,    "--samples", "2",     "--threads", "1",
+                                          "--quiet",        "--out"};
+  const auto with_out = [&](const std::string& out) {
+    std::vector<std::string> all = words;
+    all.push_back(out);
+    return run_gainlens(all);
+  };
+  const ProgramResult again = with_out(kept);
+  EXPECT_EQ(again.exit_code, 0) << again.error;
+  EXPECT_EQ(again.out, begun.out);
+  EXPECT_THAT(again.error,
+              HasSubstr("--out: was begun with 5 random orders and goes on with them; a new folder has 39"));
+  const ProgramResult fresh = with_out(folder_.path() / "fresh");
+  EXPECT_EQ(fresh.exit_code, 0) << fresh.error;
+  EXPECT_THAT(fresh.out, HasSubstr("how many of 39 random orders have a smaller mean"));
+  EXPECT_THAT(fresh.out, Not(HasSubstr("cannot reach 5%")));
 }
 
 TEST_F(InactiveHeadsCommand, WrongRequestsGetOneLine) {

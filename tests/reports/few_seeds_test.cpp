@@ -1,7 +1,9 @@
 // What the terminal says of a comparison of few seeds.
 
+#include "analyses/means_of_runs.h"
 #include "analyses/recommender_comparison.h"
 #include "reports/terminal/compare_terminal.h"
+#include "reports/words/compare_words.h"
 #include "runfile/made_recommend_run.h"
 
 #include <gmock/gmock.h>
@@ -56,6 +58,19 @@ TEST(FewSeeds, ThreeHaveAnIntervalAndANoteThatFiveDoNotNeed) {
     EXPECT_THAT(text, Not(HasSubstr("no level")));
     EXPECT_THAT(text, Not(HasSubstr(" 0.0000\n")));  // a p is never 0
   }
+}
+
+/// A seed whose training has failed is named, with the score, by its number and not by its place.
+TEST(FewSeeds, ASeedFarFromTheOthersIsNamed) {
+  const analyses::SeedComparison whole =
+                                     analyses::compare_seeds(testing::means_of_runs({0, 0, 0, 0}, {.1, .12, .11, .13})),
+                                 failed =
+                                     analyses::compare_seeds(testing::means_of_runs({0, 0, 0, 0}, {.1, .12, -5, .13}));
+  EXPECT_EQ(compare_words::far_seeds({{"MRR", &whole}}, {7, 8, 9, 10}), "");
+  EXPECT_THAT(
+      compare_words::far_seeds({{"MRR", &whole}, {"HR@10", &failed}}, {7, 8, 9, 10}),
+      ::testing::MatchesRegex("Far from the other seeds by Grubbs' test at 5%: HR@10 with seed 9 .p [0-9.e-]+.. "
+                              "Look at these trainings before you trust the mean."));
 }
 
 }  // namespace
