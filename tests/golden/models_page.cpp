@@ -85,8 +85,8 @@ Some keys are read by the reference and not used. gainlens follows the reference
 `attn_logit_softcapping` caps no score, and in its multimodal checkpoints `final_logit_softcapping` caps no logit.
 
 The test suite holds 147 configurations of published checkpoints, as they were found in public repositories
-(`tests/models/configs/published.json`). 110 are read. 8 of these families are refused: 3 with weights quantised by a
-method that is not read, 3 that somebody edited for another program, an early file of GPT-J, and OPT 350M, whose norms
+(`tests/models/configs/published.json`). 111 are read. 7 of these families are refused: 3 with weights quantised by a
+method that is not read, 2 that somebody edited for another program, an early file of GPT-J, and OPT 350M, whose norms
 come after the sums. 29 belong to families that are not read, for example with Mamba layers. That file gives the reason
 of each refusal.
 
@@ -100,6 +100,10 @@ Q4_K, Q5_K, Q6_K, IQ4_NL, IQ4_XS and MXFP4, whose values are bit for bit those o
 Settings that the metadata leave out (for example Gemma's local RoPE base, or StarCoder 2's window) are filled in from
 the family's table, and `inspect` lists them. Of Qwen 3 Next and Qwen 3.5, blocks that predict several tokens
 (`nextn_predict_layers`) are not used.
+
+Tensors of a text model may begin with `model.language_model.` or `language_model.model.`, as in the text half of a
+multimodal checkpoint. Experts may stand one by one or, as transformers 5 holds them, in stacks (`experts.gate_up_proj`,
+`experts.down_proj`).
 
 Quantised safetensors (`quantization_config`) of two kinds are read: MXFP4, in which gpt-oss is published, and FP8 E4M3
 with a scale for each block of 128 × 128 numbers, as Qwen 3 FP8. Values are number times scale in float32, bit for bit.

@@ -1,4 +1,5 @@
 // config.json: types, ranges and sizes, spellings, classes, BOS.
+#include "models/checkpoint/checkpoint_source.h"
 #include "models/config_mutants.h"
 #include "models/families/config_reader.h"
 #include "models/families/reference_keys.h"
@@ -9,6 +10,7 @@
 namespace gainlens::models {
 namespace {
 
+using models::testing::CheckpointFolder;
 using models::testing::expect_refused;
 using models::testing::message_of;
 using models::testing::read;
@@ -16,6 +18,7 @@ using models::testing::tiny_config;
 using models::testing::tiny_with;
 using models::testing::tiny_without;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(Config, TheUnalteredMutantIsAccepted) {
@@ -49,8 +52,6 @@ TEST(Config, WrongTypesAndRanges) {
       {"llama", R"({"rms_norm_eps": "1e-6"})", "'rms_norm_eps' is \"1e-6\""},
       {"llama", R"({"tie_word_embeddings": 1})", "'tie_word_embeddings' is 1; must be true or false"},
       {"llama", R"({"attention_bias": "no"})", "'attention_bias' is \"no\""},
-      {"llama", R"({"bos_token_id": 5})", "'bos_token_id' is 5; must be null or an id below vocab_size (5)"},
-      {"llama", R"({"bos_token_id": -1})", "'bos_token_id' is -1"},
       {"llama", R"({"bos_token_id": "<s>"})", "'bos_token_id' is \"<s>\""},
   });
 }
@@ -182,6 +183,14 @@ TEST(Config, WindowMistakes) {
       {"qwen3", R"({"max_window_layers": -1})", "'max_window_layers' is -1"},
       {"qwen2_moe", R"({"use_sliding_window": true})", "without 'layer_types'"},
       {"olmo3", R"({"rope_theta": 10000})", "give layers with a window this base or 500000"},
+      {"olmo3", "{}", "no 'rope_theta'; version 4.57 of the reference takes 10000, version 5 takes 500000"},
+      {"qwen3_moe", R"({"use_sliding_window": true, "max_window_layers": 1})",
+       "'max_window_layers' or 'layer_types' leaves layers without a window"},
+      {"qwen3_moe", R"({"use_sliding_window": true, "sliding_window": 9, "layer_types": ["full_attention"]})",
+       "gives it to all layers"},
+      {"gemma3_text", R"({"_sliding_window_pattern": 4})",
+       "'_sliding_window_pattern' is 4, and the Python reference ignores it and computes with 6"},
+      {"cohere2", R"({"_sliding_window_pattern": 3})", "computes with 4"},
       {"gpt_neox", R"({"rope_theta": 777})", "'rope_theta' is 777 without 'rotary_emb_base'"},
       {"qwen3_next", R"({"hidden_act": "gelu", "head_dim": 8})", "also that of the convolution"},
   });
@@ -206,6 +215,16 @@ TEST(Config, Bos) {
   EXPECT_EQ(read(tiny_with({{"bos_token_id", nullptr}})).bos_token, std::nullopt);
   EXPECT_EQ(read(tiny_with({{"bos_token_id", Json::array()}})).bos_token, std::nullopt);
   EXPECT_EQ(read(tiny_without("bos_token_id")).bos_token, 1);  // the family's default
+  for (const std::int64_t outside : {5, -1}) {
+    CheckpointFolder folder(tiny_with({{"bos_token_id", outside}, {"eos_token_id", 7}, {"pad_token_id", 9}}));
+    folder.add_tiny_tensors();
+    const CheckpointSource source = open_checkpoint(folder.write());
+    EXPECT_EQ(source.config.bos_token, std::nullopt);
+    EXPECT_THAT(source.notes, ElementsAre(fmt::format(
+                                  "bos_token_id is {}, and the vocabulary has 5 tokens; the model is taken as one "
+                                  "without a BOS",
+                                  outside)));
+  }
 }
 
 TEST(Config, HeadsAndActivation) {

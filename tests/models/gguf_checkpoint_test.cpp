@@ -67,6 +67,32 @@ class GgufCheckpoint : public ::testing::Test {
   CheckpointFolder folder_{tiny_config()};
 };
 
+TEST_F(GgufCheckpoint, AFileThatIsNoModelIsCalledWhatItIs) {
+  const auto typed = [](const char* type) { return GgufBytes().add("general.type", std::string(type)); };
+  const std::vector<float> values(4);
+  EXPECT_THAT(refusal(typed("imatrix").tensor("blk.0.attn_q.weight.in_sum2", {4}, values)),
+              HasSubstr("tiny.gguf: an importance matrix (imatrix)"));
+  EXPECT_THAT(refusal(TinyGguf{}.bytes().add("imatrix.chunk_count", std::uint32_t{3})), HasSubstr("(imatrix)"));
+  EXPECT_THAT(refusal(TinyGguf{}.bytes().add("general.type", std::string("adapter"))),
+              HasSubstr("an adapter (LoRA) in GGUF, which is not read"));
+  EXPECT_THAT(refusal(TinyGguf{}.bytes().add("adapter.type", std::string("lora"))), HasSubstr("an adapter (LoRA)"));
+  TinyGguf projector;
+  projector.architecture = "clip";
+  EXPECT_THAT(refusal(projector.bytes()),
+              HasSubstr("the projector of a multimodal model (mmproj), which reads images; give the GGUF file"));
+  TinyGguf vocabulary;
+  for (const auto& [name, shape] : vocabulary.tensors) vocabulary.left_out.push_back(name);
+  EXPECT_THAT(refusal(vocabulary.bytes()), HasSubstr("holds no tensors, as files with a vocabulary alone"));
+}
+
+TEST_F(GgufCheckpoint, ABosOutsideOfTheVocabularyIsNone) {
+  const auto path = write(TinyGguf{}.bytes().add("tokenizer.ggml.bos_token_id", std::uint32_t{5}));
+  const CheckpointSource source = open_checkpoint(path);
+  EXPECT_EQ(source.config.bos_token, std::nullopt);
+  EXPECT_THAT(source.notes,
+              ElementsAre(HasSubstr("tokenizer.ggml.bos_token_id is 5, and the vocabulary has 5 tokens")));
+}
+
 TEST_F(GgufCheckpoint, MetadataSayWhatAConfigWould) {
   const auto path = write(TinyGguf{}.bytes());
   const CheckpointSource source = open_checkpoint(path);

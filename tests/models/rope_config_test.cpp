@@ -54,9 +54,12 @@ TEST(Config, RopeMistakes) {
        "'rope_scaling' and 'rope_parameters' disagree"},
       {"qwen3",
        R"({"rope_parameters": {"full_attention": {"rope_theta": 1e6}, "sliding_attention": {"rope_theta": 1e4}}})",
-       "they must agree"},
-      {"qwen3", R"({"rope_parameters": {"full_attention": {"rope_theta": 1e6}, "sliding_attention": {}}})",
+       "'rope_parameters' has an object for one kind of layer; this family reads one for all layers"},
+      {"lfm3", R"({"rope_parameters": {"full_attention": {"rope_theta": 1e6}, "sliding_attention": {}}})",
        "give it to both"},
+      {"llama", R"({"rope_scaling": {"type": "linear", "factor": 2},
+                    "rope_parameters": {"rope_type": "linear", "factor": 2, "rope_theta": 5e5}})",
+       "'rope_parameters' has a rope_theta, which the Python reference does not read beside 'rope_scaling'"},
       {"qwen3", R"({"rope_parameters": {"full_attention": {}, "linear_attention": {}}})",
        "unknown key 'rope_parameters.linear_attention'"},
       {"llama", R"({"rope_parameters": {"partial_rotary_factor": 0.5}})",
@@ -72,8 +75,7 @@ TEST(Config, RopeOfBothSpellings) {
   scaling.erase("rope_theta");
   for (const Json& changes :
        {Json{{"rope_parameters", parameters}}, Json{{"rope_theta", 500000.0}, {"rope_scaling", scaling}},
-        Json{{"rope_theta", 500000.0}, {"rope_scaling", scaling}, {"rope_parameters", parameters}},
-        Json{{"rope_parameters", {{"full_attention", parameters}, {"sliding_attention", parameters}}}}}) {
+        Json{{"rope_theta", 500000.0}, {"rope_scaling", scaling}, {"rope_parameters", parameters}}}) {
     const RopeConfig rope = read(tiny_with(changes)).rope;
     EXPECT_EQ(rope.scaling, RopeScaling::llama3);
     EXPECT_EQ(rope.base, 500000);
@@ -123,6 +125,67 @@ TEST(Config, YarnByHand) {
                 .attention_factor.value(),
             1.5);
   EXPECT_EQ(read_yarn(R"({"factor": 1})").attention_factor.value(), 1);
+}
+
+/// The keys of a scaling with one factor for each of the rotated pairs of tiny_config().
+Json longrope_with(const Json& more) {
+  Json scaling = {{"rope_type", "longrope"}, {"short_factor", {1.5}}, {"long_factor", {3}}};
+  scaling.update(more);
+  return scaling;
+}
+
+// Where the trained length stands in two places. The logits are in checkpoint_forms_test.cpp.
+TEST(Config, TrainedLengthInTwoPlaces) {
+  const Json inner = {{"original_max_position_embeddings", 16}};
+  const auto read_with = [&](const char* family, const Json& scaling, const Json& outer) {
+    Json changes = {{"max_position_embeddings", 128}, {"rope_scaling", scaling}};
+    changes.update(outer);
+    return read(tiny_with(changes, family)).rope;
+  };
+  const Json outer = {{"original_max_position_embeddings", 32}};
+  for (const char* family : {"llama", "phi3"}) {
+    const RopeConfig both = read_with(family, longrope_with(inner), outer);
+    EXPECT_EQ(both.original_max_positions, 32);
+    EXPECT_DOUBLE_EQ(both.attention_factor.value(), std::sqrt(1 + std::log(4.0) / std::log(32.0)));
+  }
+  EXPECT_EQ(read_with("llama", longrope_with(inner), Json::object()).original_max_positions, 16);
+  EXPECT_EQ(read_with("phi3", longrope_with(inner), Json::object()).original_max_positions, 4096);
+  EXPECT_EQ(read_with("phi3", longrope_with({{"rope_type", "yarn"}}), outer).scaling, RopeScaling::longrope);
+  Json yarn = {{"rope_type", "yarn"}, {"factor", 4}, {"original_max_position_embeddings", 32}};
+  EXPECT_EQ(read_with("llama", yarn, outer).original_max_positions, 32);
+  const Json llama3 = {{"rope_type", "llama3"}, {"factor", 4}, {"low_freq_factor", 1}, {"high_freq_factor", 4}};
+  EXPECT_EQ(read_with("llama", llama3, outer).original_max_positions, 32);
+  // In a family with an object for each kind of layer, the value outside is not read.
+  EXPECT_EQ(read_with("olmo3", yarn, {{"rope_theta", 500000.0}}).original_max_positions, 32);
+}
+
+TEST(Config, WhereVersionsOfTheReferenceReadAnotherTrainedLength) {
+  expect_refused({
+      {"llama", R"({"max_position_embeddings": 128, "original_max_position_embeddings": 32,
+                    "rope_scaling": {"rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 16}})",
+       "'rope_scaling.original_max_position_embeddings' is 16 and 'original_max_position_embeddings' is 32; version "
+       "4.57 "
+       "of the Python reference computes with the first, version 5 with the second: give --ignore-config-key "
+       "original_max_position_embeddings"},
+      {"llama", R"({"max_position_embeddings": 128, "original_max_position_embeddings": 32,
+                    "rope_scaling": {"rope_type": "yarn", "factor": 4}})",
+       "'max_position_embeddings' is 128 and 'original_max_position_embeddings' is 32"},
+      {"qwen3", R"({"max_position_embeddings": 128, "original_max_position_embeddings": 32,
+                    "rope_scaling": {"rope_type": "llama3", "factor": 4, "low_freq_factor": 1, "high_freq_factor": 4,
+                                     "original_max_position_embeddings": 16}})",
+       "version 4.57 of the Python reference computes with the first"},
+      {"llama", R"({"max_position_embeddings": 128,
+                    "rope_scaling": {"type": "longrope", "short_factor": [1], "long_factor": [2], "factor": 4,
+                                     "original_max_position_embeddings": 16}})",
+       "'rope_scaling.original_max_position_embeddings' is 16 and 'max_position_embeddings' is 128; version 5"},
+      {"llama", R"({"max_position_embeddings": 128, "original_max_position_embeddings": 32,
+                    "rope_scaling": {"type": "longrope", "short_factor": [1], "long_factor": [2], "factor": 8}})",
+       "'rope_scaling.factor' is 8 and max_position_embeddings / original_max_position_embeddings is 4; version 5"},
+      {"olmo3", R"({"max_position_embeddings": 128, "original_max_position_embeddings": 32, "rope_theta": 5e5,
+                    "rope_scaling": {"rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 16}})",
+       "'original_max_position_embeddings' is 32, and the Python reference ignores it and computes with 16"},
+      {"phi3", R"({"rope_scaling": {"rope_type": "linear", "factor": 4}})", "a scaling other than longrope"},
+  });
 }
 
 TEST(Config, LinearFactor) {

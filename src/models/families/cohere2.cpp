@@ -13,8 +13,7 @@ DecoderConfig parse(ConfigReader& reader) {
   config.qkv_bias = config.output_bias = reader.boolean("attention_bias", false);
   config.parallel_residual = config.shared_norm = true;
   config.logit_scale = reader.number("logit_scale", 1e-6, 1e6, 0.0625);
-  const std::int64_t pattern =
-      reader.integer("sliding_window_pattern", 1, 4096, reader.integer("_sliding_window_pattern", 1, 4096, 4));
+  const std::int64_t pattern = parse_window_pattern(reader, 4);
   config.window = parse_alternating_windows(reader, config.layers, pattern, 4096);
   for (const std::int64_t window : config.window) config.unrotated.push_back(window == 0);
   require_value(reader, "layer_switch", pattern, "it repeats sliding_window_pattern");

@@ -167,10 +167,16 @@ std::optional<std::int64_t> parse_bos(ConfigReader& reader, std::optional<std::i
     value = &value->front();
   }
   if (value->is_null()) return std::nullopt;
-  CHECK(value->is_number_integer() && *value >= 0 && *value < vocabulary,
-        "{}: {} is {}; must be null or an id below vocab_size ({})", reader.where(), reader.quoted("bos_token_id"),
-        brief(*value), vocabulary);
-  return value->get<std::int64_t>();
+  CHECK(value->is_number_integer(), "{}: {} is {}; must be null or an id below vocab_size ({})", reader.where(),
+        reader.quoted("bos_token_id"), brief(*value), vocabulary);
+  if (*value >= 0 && *value < vocabulary) return value->get<std::int64_t>();
+  reader.note(bos_outside(reader.unquoted("bos_token_id"), brief(*value), vocabulary));
+  return std::nullopt;
+}
+
+std::string bos_outside(std::string_view key, std::string_view id, std::int64_t vocabulary) {
+  return fmt::format("{} is {}, and the vocabulary has {} tokens; the model is taken as one without a BOS", key, id,
+                     vocabulary);
 }
 
 std::string_view either(ConfigReader& reader, std::string_view first, std::string_view second) {
@@ -222,6 +228,16 @@ std::int64_t parse_window(ConfigReader& reader, std::int64_t fallback) {
   const Json* value = reader.find("sliding_window");
   if (value != nullptr && value->is_null()) return 0;
   return reader.integer("sliding_window", 1, max_context, fallback);
+}
+
+std::int64_t parse_window_pattern(ConfigReader& reader, std::int64_t fallback) {
+  const std::int64_t pattern = reader.integer("sliding_window_pattern", 1, 4096, fallback);
+  const Json* written = reader.find_non_null("_sliding_window_pattern");
+  CHECK(written == nullptr || *written == pattern || reader.find_non_null("layer_types") != nullptr,
+        "{}: '_sliding_window_pattern' is {}, and the Python reference ignores it and computes with {}: name it "
+        "'sliding_window_pattern', or give 'layer_types'",
+        reader.where(), brief(*written), pattern);
+  return pattern;
 }
 
 double parse_norm_offset(ConfigReader& reader) {

@@ -49,14 +49,16 @@ struct CommonDefaults {
 /// bos_token_id may be an integer, a list (the first element is used), or null.
 ///
 /// @throws InvalidArgument  as ConfigReader; heads is not a multiple of kv_heads; head_dim is not given and width is
-///     not a multiple of heads; the number of rotated dimensions of a head is odd; the activation is not known; the BOS
-///     is outside the vocabulary
+///     not a multiple of heads; the number of rotated dimensions of a head is odd; the activation is not known
 DecoderConfig parse_common(ConfigReader& reader, const CommonDefaults& defaults, const CommonKeys& keys = {});
 
-/// `bos_token_id`, which must be an id below `vocabulary`.
+/// `bos_token_id`. An id outside of the vocabulary is noted, and is none.
 /// @param fallback  used if the key is absent
 std::optional<std::int64_t> parse_bos(ConfigReader& reader, std::optional<std::int64_t> fallback,
                                       std::int64_t vocabulary);
+
+/// What is noted about a BOS that is no id of the vocabulary.
+std::string bos_outside(std::string_view key, std::string_view id, std::int64_t vocabulary);
 
 /// The activation with this name; empty if it is not known.
 std::optional<Activation> activation_named(std::string_view name);
@@ -104,6 +106,12 @@ std::vector<std::int64_t> parse_layer_windows(ConfigReader& reader, std::int64_t
 /// @throws InvalidArgument  as parse_layer_windows
 std::vector<std::int64_t> parse_alternating_windows(ConfigReader& reader, std::int64_t layers, std::int64_t pattern,
                                                     std::int64_t fallback);
+
+/// `sliding_window_pattern`. Of files with `_sliding_window_pattern` the reference writes that key, and does not read
+/// it.
+/// @param fallback  used if the key is absent
+/// @throws InvalidArgument  `_sliding_window_pattern` is another number, and no `layer_types` list the layers
+std::int64_t parse_window_pattern(ConfigReader& reader, std::int64_t fallback);
 
 /// `sliding_window`: number of visible keys, including the query itself; 0 (global) if null.
 /// @param fallback  used if the key is absent

@@ -79,9 +79,7 @@ DecoderConfig parse_gemma3(ConfigReader& reader) {
   // Heads and vocabulary have defaults, since the files of the multimodal models leave them out.
   DecoderConfig config = parse_gemma(reader, {.max_positions = 131072, .heads = 8, .vocabulary = 262208}, gemma3_keys);
   config.qk_norm = QkNorm::head;
-  const std::int64_t pattern =
-      reader.integer("sliding_window_pattern", 1, 4096, reader.integer("_sliding_window_pattern", 1, 4096, 6));
-  config.window = parse_alternating_windows(reader, config.layers, pattern, 4096);
+  config.window = parse_alternating_windows(reader, config.layers, parse_window_pattern(reader, 6), 4096);
   note_unused_cap(reader, "attn_logit_softcapping", "its attention stores this number and caps no score");
   config.logit_soft_cap = parse_optional_positive(reader, "final_logit_softcapping", std::nullopt);
   return config;

@@ -66,8 +66,9 @@ Json as_json(const std::vector<float>& values) {
   return list;
 }
 
-/// Sets rope_scaling of config.json, from its name or from tensors of factors.
-void copy_rope_scaling(GgufConfig& gguf) {
+/// Sets rope_scaling of config.json, from its name or from tensors of factors. The trained length of the file is the
+/// one that holds: it is written into both places that families read. If it is missing, it is the context length.
+void copy_rope_scaling(GgufConfig& gguf, const CommonKeys& keys) {
   const std::string type = gguf.value("rope.scaling.type").value_or("none").get<std::string>();
   Json scaling = Json::object();
   const auto copy = [&](std::string_view from, const char* to) {
@@ -98,13 +99,17 @@ void copy_rope_scaling(GgufConfig& gguf) {
   } else {
     scaling["rope_type"] = type;
   }
+  const std::string original = "original_max_position_embeddings", positions(keys.positions);
+  if (scaling["rope_type"] == "longrope" && !scaling.contains(original) && gguf.config.contains(positions))
+    scaling[original] = gguf.config[positions];
+  if (scaling.contains(original) && !keys.rope.by_window) gguf.config[original] = scaling[original];
   gguf.config["rope_scaling"] = scaling;
 }
 
 void copy_rope(GgufConfig& gguf, const Family& family) {
   const CommonKeys& keys = family.keys;
   if (const auto base = gguf.value("rope.freq_base")) gguf.config[std::string(keys.rope.base)] = *base;
-  copy_rope_scaling(gguf);
+  copy_rope_scaling(gguf, keys);
   if (family.gguf.latent || gguf.find("rope.dimension_count") == nullptr) return;
   const std::int64_t rotated = gguf.metadata().integer(gguf.full("rope.dimension_count"), 0, largest);
   const std::int64_t width = gguf.metadata().integer(gguf.full("embedding_length"), 1, largest);
@@ -128,7 +133,30 @@ void copy_vocabulary(const formats::GgufFile& file, GgufConfig& gguf) {
   const auto bos = file.metadata().has("tokenizer.ggml.bos_token_id")
                        ? Json(file.metadata().integer("tokenizer.ggml.bos_token_id", 0, largest))
                        : Json(nullptr);
-  gguf.config["bos_token_id"] = bos.is_null() || bos < vocabulary ? bos : Json(nullptr);
+  const bool outside = !bos.is_null() && bos >= vocabulary;
+  gguf.config["bos_token_id"] = outside ? Json(nullptr) : bos;
+  if (outside)
+    gguf.notes.push_back(bos_outside("tokenizer.ggml.bos_token_id", bos.dump(), vocabulary.get<std::int64_t>()));
+}
+
+/// GGUF files that are no model are called what they are.
+void refuse_other_files(const formats::GgufFile& file) {
+  const formats::GgufMetadata& metadata = file.metadata();
+  const auto text = [&](const char* key) {
+    const formats::GgufValue* value = metadata.find(key);
+    return value != nullptr && value->kind == formats::GgufKind::text ? metadata.text(key) : std::string();
+  };
+  const std::string type = text("general.type");
+  const auto refuse = [&](std::string_view what) {
+    throw_invalid("{}: {}; give the GGUF file of the model", metadata.where(), what);
+  };
+  if (type == "imatrix" || metadata.has("imatrix.datasets") || metadata.has("imatrix.chunk_count"))
+    refuse("an importance matrix (imatrix), by which other programs quantise a model; it holds no weights");
+  if (type == "adapter" || metadata.has("adapter.type"))
+    refuse("an adapter (LoRA) in GGUF, which is not read; adapters are read in the files of PEFT");
+  if (type == "mmproj" || text("general.architecture") == "clip")
+    refuse("the projector of a multimodal model (mmproj), which reads images");
+  if (file.entries().empty()) refuse("holds no tensors, as files with a vocabulary alone");
 }
 
 const Family& family_of(const formats::GgufFile& file, const std::string& architecture) {
@@ -215,6 +243,7 @@ void GgufConfig::fill(const std::string& key, const Json& value, std::string_vie
 }
 
 GgufDescription describe_gguf(const formats::GgufFile& file) {
+  refuse_other_files(file);
   const std::string architecture = file.metadata().text("general.architecture");
   const Family& family = family_of(file, architecture);
   GgufConfig gguf(file, architecture);

@@ -13,7 +13,7 @@ DecoderConfig parse(ConfigReader& reader) {
   // This family has no window if the key is absent. The fallback is not used.
   if (reader.find_non_null("sliding_window") != nullptr)
     config.window.assign(config.window.size(), parse_window(reader, 1));
-  config.experts = parse_experts(reader, "num_local_experts", 8, 2);
+  config.experts = parse_experts(reader, either(reader, "num_local_experts", "num_experts"), 8, 2);
   config.experts.width = config.mlp_width;
   require_value(reader, "attention_bias", false, "the projections of this family have no biases");
   return config;

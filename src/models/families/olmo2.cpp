@@ -26,7 +26,11 @@ DecoderConfig parse_olmo2(ConfigReader& reader) {
 
 DecoderConfig parse_olmo3(ConfigReader& reader) {
   const Json* base = reader.find_non_null("rope_theta");
-  CHECK(base == nullptr || *base == 5e5 || reader.find_non_null("rope_parameters") != nullptr,
+  const bool by_kind = reader.find_non_null("rope_parameters") != nullptr;
+  CHECK(base != nullptr || by_kind,
+        "{}: no 'rope_theta'; version 4.57 of the reference takes 10000, version 5 takes 500000: give it",
+        reader.where());
+  CHECK(by_kind || *base == 5e5,
         "{}: 'rope_theta' is {}; versions of the reference give layers with a window this base or 500000, so give "
         "'rope_parameters' with a base for each kind of layer",
         reader.where(), brief(*base));

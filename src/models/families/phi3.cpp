@@ -1,14 +1,18 @@
-#include "core/error.h"
+#include "core/check.h"
 #include "models/families/common_keys.h"
 #include "models/families/family.h"
 
 namespace gainlens::models {
 namespace {
 
-constexpr CommonKeys keys{.rope = {.rotated = "partial_rotary_factor"}};
+constexpr CommonKeys keys{
+    .rope = {.rotated = "partial_rotary_factor", .yarn_is_longrope = true, .default_original = 4096}};
 
 DecoderConfig parse(ConfigReader& reader) {
   DecoderConfig config = parse_common(reader, {.max_positions = 4096, .bos_token = 1, .norm_epsilon = 1e-5}, keys);
+  CHECK(config.rope.scaling == RopeScaling::none || config.rope.scaling == RopeScaling::longrope,
+        "{}: the rotary embedding has a scaling other than longrope; the reference of this family computes no other",
+        reader.where());
   // This family has no window if the key is absent. The fallback is not used.
   if (reader.find_non_null("sliding_window") != nullptr)
     config.window.assign(config.window.size(), parse_window(reader, 1));

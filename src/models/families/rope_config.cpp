@@ -13,6 +13,7 @@ namespace {
 constexpr double max_base = 1e12;
 constexpr double max_factor = 1e6;
 constexpr std::int64_t max_original = std::int64_t{1} << 31;
+constexpr std::string_view original_key = "original_max_position_embeddings";
 
 /// What one object says. The base and the rotated share are optional, since they may stand outside of the object.
 struct RopeObject {
@@ -24,9 +25,10 @@ struct RopeObject {
 
 /// What stands outside of the objects.
 struct Beside {
+  ConfigReader& outer;
+  const RopeKeys& keys;
   std::int64_t max_positions;
-  std::int64_t original;  ///< original_max_position_embeddings of the file, else max_positions
-  bool alpha_stretches;   ///< as RopeKeys
+  std::optional<std::int64_t> original;  ///< original_max_position_embeddings of the file, or of the family
 };
 
 std::string rope_type(ConfigReader& object) {
@@ -39,7 +41,8 @@ std::string rope_type(ConfigReader& object) {
 }
 
 RopeScaling scaling_named(const ConfigReader& object, const std::string& type, const Beside& beside) {
-  if (type == "dynamic" && beside.alpha_stretches) return RopeScaling::stretched_base;
+  if (type == "dynamic" && beside.keys.alpha_stretches) return RopeScaling::stretched_base;
+  if (type == "yarn" && beside.keys.yarn_is_longrope) return RopeScaling::longrope;
   static const std::map<std::string, RopeScaling, std::less<>> known = {{"default", RopeScaling::none},
                                                                         {"linear", RopeScaling::linear},
                                                                         {"llama3", RopeScaling::llama3},
@@ -61,15 +64,67 @@ std::optional<double> optional_number(ConfigReader& object, std::string_view key
   return object.number(key, low, high);
 }
 
-std::int64_t original_positions(ConfigReader& object, const Beside& beside) {
-  return object.integer("original_max_position_embeddings", 1, max_original, beside.original);
+std::optional<std::int64_t> original_in(ConfigReader& reader) {
+  if (reader.find_non_null(original_key) == nullptr) return std::nullopt;
+  return reader.integer(original_key, 1, max_original);
+}
+
+/// Of an object for one kind of layer: the reference does not read the key outside of it.
+std::int64_t original_of_kind(ConfigReader& object, const Beside& beside) {
+  const std::int64_t original = original_in(object).value_or(beside.max_positions);
+  CHECK(beside.original.value_or(original) == original,
+        "{}: {} is {}, and the Python reference ignores it and computes with {}: give --ignore-config-key {}, or write "
+        "{} as {}",
+        beside.outer.where(), beside.outer.quoted(original_key), *beside.original, original, original_key,
+        object.quoted(original_key), *beside.original);
+  return original;
+}
+
+/// Of llama3 and yarn. Transformers 5 writes the value outside of the object over the one in it, 4.57 does not.
+/// @param has_default  without a value in the object, 4.57 takes max_position_embeddings; else it stops
+std::int64_t original_positions(ConfigReader& object, const Beside& beside, bool has_default) {
+  if (beside.keys.by_window) return original_of_kind(object, beside);
+  const auto inner = original_in(object);
+  if (!beside.original) return inner.value_or(beside.max_positions);
+  if (!inner && !has_default) return *beside.original;
+  CHECK(inner.value_or(beside.max_positions) == *beside.original,
+        "{}: {} is {} and {} is {}; version 4.57 of the Python reference computes with the first, version 5 with the "
+        "second: give --ignore-config-key {} to compute with the first, or write the right number in both places of a "
+        "copy of the file",
+        object.where(), inner ? object.quoted(original_key) : "'max_position_embeddings'",
+        inner.value_or(beside.max_positions), beside.outer.quoted(original_key), *beside.original, original_key);
+  return *beside.original;
+}
+
+/// Of longrope: the value outside of the object comes first in all versions.
+std::int64_t original_of_longrope(ConfigReader& object, const Beside& beside, bool states_magnitude) {
+  if (beside.keys.by_window) return original_of_kind(object, beside);
+  const auto inner = original_in(object);
+  if (!beside.original) {
+    // Version 4.57 takes max_position_embeddings. Without a factor or an attention factor it stops.
+    CHECK(
+        inner.value_or(beside.max_positions) == beside.max_positions || !states_magnitude,
+        "{}: {} is {} and 'max_position_embeddings' is {}; version 5 of the Python reference computes with the first, "
+        "version 4.57 with the second: write the right number as '{}' outside of the object in a copy of the file",
+        object.where(), object.quoted(original_key), *inner, beside.max_positions, original_key);
+    return inner.value_or(beside.max_positions);
+  }
+  if (inner.value_or(*beside.original) != *beside.original) {
+    const bool stated = beside.outer.find_non_null(original_key) != nullptr;
+    beside.outer.note(fmt::format(
+        "{} is {}; as in the Python reference it is not used: {} is {}", object.quoted(original_key), *inner,
+        stated ? "'original_max_position_embeddings' outside of it comes first, and"
+               : "this family reads the key outside of the object alone, and without it the value",
+        *beside.original));
+  }
+  return *beside.original;
 }
 
 void parse_llama3(ConfigReader& object, const Beside& beside, RopeConfig& rope) {
   rope.factor = object.number("factor", 1, max_factor);
   rope.low_frequency_factor = object.number("low_freq_factor", 1e-6, max_factor);
   rope.high_frequency_factor = object.number("high_freq_factor", 1e-6, max_factor);
-  rope.original_max_positions = original_positions(object, beside);
+  rope.original_max_positions = original_positions(object, beside, /*has_default=*/false);
   CHECK(rope.high_frequency_factor > rope.low_frequency_factor, "{}: {} is {} and {} is {}; the first must be greater",
         object.where(), object.quoted("high_freq_factor"), rope.high_frequency_factor, object.quoted("low_freq_factor"),
         rope.low_frequency_factor);
@@ -81,7 +136,7 @@ double magnitude(double factor, double scale) {
 }
 
 void parse_yarn(ConfigReader& object, const Beside& beside, RopeConfig& rope) {
-  rope.original_max_positions = original_positions(object, beside);
+  rope.original_max_positions = original_positions(object, beside, /*has_default=*/true);
   const double ratio = static_cast<double>(beside.max_positions) / static_cast<double>(rope.original_max_positions);
   rope.factor = optional_number(object, "factor", 1, max_factor).value_or(ratio);
   CHECK(rope.factor >= 1,
@@ -141,19 +196,25 @@ std::vector<double> parse_factors(ConfigReader& object, std::string_view key) {
 }
 
 void parse_longrope(ConfigReader& object, const Beside& beside, RopeConfig& rope) {
-  rope.original_max_positions = original_positions(object, beside);
   rope.short_factors = parse_factors(object, "short_factor");
   rope.long_factors = parse_factors(object, "long_factor");
+  const auto stated = optional_number(object, "factor", 1e-6, max_factor);
+  const auto attention = optional_number(object, "attention_factor", 1e-6, max_factor);
+  rope.original_max_positions = original_of_longrope(object, beside, stated || attention);
   const double original = static_cast<double>(rope.original_max_positions);
-  const double factor = optional_number(object, "factor", 1e-6, max_factor)
-                            .value_or(static_cast<double>(beside.max_positions) / original);
+  const double ratio = static_cast<double>(beside.max_positions) / original;
+  CHECK(attention || !beside.original || stated.value_or(ratio) == ratio,
+        "{}: {} is {} and max_position_embeddings / {} is {}; version 5 of the Python reference computes with the "
+        "first, version 4.57 with the second: give --ignore-config-key {} to compute with the second",
+        object.where(), object.quoted("factor"), *stated, original_key, ratio, object.unquoted("factor"));
+  const double factor = stated.value_or(ratio);
   const double derived = factor <= 1 ? 1 : std::sqrt(1 + std::log(factor) / std::log(original));
   CHECK(std::isfinite(derived), "{}: {} is {}; longrope needs more than 1", object.where(),
         object.quoted("original_max_position_embeddings"), rope.original_max_positions);
-  rope.attention_factor = optional_number(object, "attention_factor", 1e-6, max_factor).value_or(derived);
+  rope.attention_factor = attention.value_or(derived);
 }
 
-RopeObject parse_object(std::string name, ConfigReader object, const Beside& beside, const RopeKeys& keys) {
+RopeObject parse_object(std::string name, ConfigReader object, const Beside& beside) {
   RopeObject result;
   result.name = std::move(name);
   result.rope.scaling = scaling_named(object, rope_type(object), beside);
@@ -162,7 +223,7 @@ RopeObject parse_object(std::string name, ConfigReader object, const Beside& bes
   switch (result.rope.scaling) {
     case RopeScaling::none:
       // Early files of models with longrope repeat the trained length here.
-      object.find("original_max_position_embeddings");
+      object.find(original_key);
       break;
     case RopeScaling::linear:
       result.rope.factor = object.number("factor", 1, max_factor);
@@ -183,7 +244,7 @@ RopeObject parse_object(std::string name, ConfigReader object, const Beside& bes
       parse_longrope(object, beside, result.rope);
       break;
   }
-  if (keys.sections) {
+  if (beside.keys.sections) {
     for (const char* key : {"mrope_section", "mrope_interleaved"}) object.find(key);
   }
   object.refuse_unread_values();
@@ -197,21 +258,38 @@ struct Spoken {
   std::optional<RopeObject> window;
 };
 
+/// The reference reads `rope_scaling` alone if both objects are there: what only the other one says is lost.
+void check_first_object(const ConfigReader& reader, const std::vector<RopeObject>& objects, bool has_base_beside) {
+  if (objects.size() < 2) return;
+  const RopeObject &first = objects.front(), &second = objects.back();
+  const bool base_lost = second.base && !first.base && !has_base_beside,
+             rotated_lost = second.rotated && !first.rotated;
+  CHECK(!base_lost && !rotated_lost,
+        "{}: '{}' has a {}, which the Python reference does not read beside '{}'; move it there, or remove '{}'",
+        reader.where(), second.name, base_lost ? "rope_theta" : "partial_rotary_factor", first.name, first.name);
+}
+
 /// @param has_base_beside  there is a base outside of the objects, for objects that have none
-Spoken spoken_objects(ConfigReader& reader, const Beside& beside, const RopeKeys& keys, bool has_base_beside) {
+Spoken spoken_objects(ConfigReader& reader, const Beside& beside, bool has_base_beside) {
   Spoken spoken;
   if (const auto scaling = reader.object("rope_scaling"))
-    spoken.global.push_back(parse_object("rope_scaling", *scaling, beside, keys));
+    spoken.global.push_back(parse_object("rope_scaling", *scaling, beside));
   auto parameters = reader.object("rope_parameters");
   if (!parameters) return spoken;
   const auto full = parameters->object("full_attention"), sliding = parameters->object("sliding_attention");
   if (!full && !sliding) {
-    spoken.global.push_back(parse_object("rope_parameters", *parameters, beside, keys));
+    spoken.global.push_back(parse_object("rope_parameters", *parameters, beside));
+    check_first_object(reader, spoken.global, has_base_beside);
     return spoken;
   }
   parameters->refuse_unread_values();
-  if (full) spoken.global.push_back(parse_object("rope_parameters.full_attention", *full, beside, keys));
-  if (sliding) spoken.window = parse_object("rope_parameters.sliding_attention", *sliding, beside, keys);
+  // Outside of these families the reference stops, or computes as without the objects.
+  CHECK(beside.keys.by_window,
+        "{}: 'rope_parameters' has an object for one kind of layer; this family reads one for all layers: write its "
+        "keys into 'rope_parameters' itself",
+        reader.where());
+  if (full) spoken.global.push_back(parse_object("rope_parameters.full_attention", *full, beside));
+  if (sliding) spoken.window = parse_object("rope_parameters.sliding_attention", *sliding, beside);
   const bool one_base = full && sliding && spoken.global.back().base.has_value() != spoken.window->base.has_value();
   CHECK(!one_base || has_base_beside,
         "{}: only one of 'rope_parameters.full_attention' and 'rope_parameters.sliding_attention' has a rope_theta; "
@@ -261,15 +339,14 @@ RopeConfig merged(const ConfigReader& reader, const std::vector<RopeObject>& obj
 }  // namespace
 
 Ropes parse_ropes(ConfigReader& reader, std::int64_t max_positions, const RopeKeys& keys) {
-  const std::int64_t original = reader.find_non_null("original_max_position_embeddings") == nullptr
-                                    ? max_positions
-                                    : reader.integer("original_max_position_embeddings", 1, max_original);
+  auto original = original_in(reader);
+  if (!original) original = keys.default_original;
   const auto base = optional_number(reader, keys.base, 1, max_base);
   const auto window_base =
       keys.window_base.empty() ? std::nullopt : optional_number(reader, keys.window_base, 1, max_base);
   const auto rotated = optional_number(reader, rotated_key(keys), 0, 1);
   const bool own_base = window_base || keys.default_window_base;
-  const Spoken spoken = spoken_objects(reader, {max_positions, original, keys.alpha_stretches}, keys, base || own_base);
+  const Spoken spoken = spoken_objects(reader, {reader, keys, max_positions, original}, base || own_base);
 
   Ropes ropes;
   ropes.rope = merged(reader, spoken.global, keys, keys.base, base, keys.default_base, rotated);
@@ -283,10 +360,6 @@ Ropes parse_ropes(ConfigReader& reader, std::int64_t max_positions, const RopeKe
   const RopeConfig window = own_base ? merged(reader, objects, keys, keys.window_base, window_base,
                                               keys.default_window_base.value_or(0), rotated)
                                      : merged(reader, objects, keys, keys.base, base, keys.default_base, rotated);
-  CHECK(keys.by_window || window == ropes.rope,
-        "{}: 'rope_parameters.full_attention' and 'rope_parameters.sliding_attention' disagree; in this family they "
-        "must agree",
-        reader.where());
   if (window != ropes.rope) ropes.window = window;
   return ropes;
 }

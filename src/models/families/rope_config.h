@@ -20,6 +20,9 @@ struct RopeKeys {
   /// `mrope_section` and `mrope_interleaved` may say which pairs follow the time, height and width of an image. Text
   /// has the same position in all three, so they change nothing.
   bool sections = false;
+  bool yarn_is_longrope = false;  ///< "yarn" is an early name of "longrope" in the files of this family
+  /// `original_max_position_embeddings` outside of the objects, if the file does not have it there.
+  std::optional<std::int64_t> default_original = std::nullopt;
   double default_base = 10000;
   double default_rotated = 1;
   std::optional<double> default_window_base;
@@ -31,19 +34,21 @@ struct Ropes {
   std::optional<RopeConfig> window;  ///< of the layers with a window, if it differs
 };
 
-/// Reads `rope_theta` with `rope_scaling`, and `rope_parameters`, which is flat or has one object for each layer type.
-/// Values that are given twice must agree. Scalings: default, linear, llama3, yarn, longrope (also called su),
-/// proportional.
+/// Reads `rope_theta` with `rope_scaling`, and `rope_parameters`, which is flat or, in families with `by_window`, has
+/// one object for each layer type. Values that are given twice must agree. Scalings: default, linear, llama3, yarn,
+/// longrope (also called su), proportional.
 ///
 /// Defaults are those of Hugging Face transformers, with s the factor or max_positions / original, and m(s, a) = 0.1 a
 /// ln(s) + 1:
-/// - original_max_position_embeddings of an object: that of the file, else max_positions
+/// - original_max_position_embeddings: the key outside of the objects, else that of the object, else max_positions.
+///   Transformers 4.57 and 5 differ where both stand there, except for longrope: such files are refused
 /// - factor of yarn: max_positions / original
 /// - attention factor of yarn: m(s, mscale) / m(s, mscale_all_dim), or m(s, 1) if either is absent or 0
 /// - attention factor of longrope: sqrt(1 + ln(s) / ln(original))
 ///
 /// @param max_positions  from the configuration
-/// @throws InvalidArgument  a scaling type or key is unknown; a number is out of range; objects disagree
+/// @throws InvalidArgument  a scaling type or key is unknown; a number is out of range; objects disagree; versions of
+///     the reference read different values
 Ropes parse_ropes(ConfigReader& reader, std::int64_t max_positions, const RopeKeys& keys = {});
 
 }  // namespace gainlens::models

@@ -35,9 +35,6 @@ REFUSED = {
         ("'do_layer_norm_before' is false", "norms after the sums, and embeddings of another width, are not computed"),
     "ibm-granite__granite-3.3-8b-instruct-FP8":
         ("of quantised weights, MXFP4 and FP8", "the weights are quantised by a method that is not read"),
-    "openai-community__gpt2-medium__edited":
-        ("'bos_token_id' is 50272; must be null or an id below vocab_size (50272)",
-         "the file was edited: its BOS has no row in the embedding"),
 }
 
 # Why a family is refused, by model_type or, in a file without it, by its class.
