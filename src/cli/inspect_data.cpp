@@ -5,6 +5,7 @@
 #include "data/leave_one_out.h"
 #include "data/strata.h"
 #include "data/time_text.h"
+#include "formats/importance_matrix.h"
 
 #include <algorithm>
 #include <array>
@@ -162,7 +163,8 @@ bool looks_like_data_set(const std::filesystem::path& path) {
   std::ifstream(path, std::ios::binary).read(start.data(), static_cast<std::streamsize>(start.size()));
   // A safetensors file begins with the length of its header in 8 bytes. The header is a JSON object.
   const bool safetensors = start.substr(8, 2) == "{\"" && start[7] == '\0';
-  return !start.starts_with("GGUF") && !start.starts_with("\x89HDF") && !safetensors;
+  return !start.starts_with("GGUF") && !start.starts_with("\x89HDF") && !safetensors &&
+         !formats::is_importance_matrix(path);
 }
 
 void inspect_data(const std::filesystem::path& path, const data::InteractionOptions& options, Findings& findings) {

@@ -1,6 +1,7 @@
 #include "core/json.h"
 
 #include "core/check.h"
+#include "core/lfs_pointer.h"
 #include "core/terminal_text.h"
 
 #include <fstream>
@@ -97,6 +98,7 @@ std::string read_text_file(const std::filesystem::path& path, std::uintmax_t max
   file.read(content.data(), static_cast<std::streamsize>(content.size()));
   CHECK(static_cast<std::uintmax_t>(file.gcount()) == size, "{}: {} of its {} bytes could be read",
         printable(path.string()), file.gcount(), size);
+  refuse_lfs_pointer(content, size, printable(path.string()));
   return content;
 }
 

@@ -1,6 +1,7 @@
 #include "core/check.h"
 #include "core/json.h"
 #include "core/nearest.h"
+#include "formats/importance_matrix.h"
 #include "formats/tensor_file.h"
 
 #include <algorithm>
@@ -70,6 +71,10 @@ std::filesystem::path resolve_checkpoint_folder(const std::filesystem::path& pat
   const std::string where = printable(path.string());
   std::error_code error;
   CHECK(std::filesystem::exists(path, error), "{}: no such folder", where);
+  CHECK(!is_importance_matrix(path),
+        "{}: an importance matrix (imatrix), by which other programs quantise a model; it holds no weights; give the "
+        "model",
+        where);
   CHECK(is_folder(path), "{}: a file; give the folder that holds {}", where, config_name);
   if (is_file(path / config_name)) return path;
   CHECK(is_folder(path / "snapshots"),

@@ -3,6 +3,7 @@
 #include "core/atomic_file.h"
 #include "core/check.h"
 #include "core/checked.h"
+#include "core/lfs_pointer.h"
 #include "formats/tensor_file.h"
 
 #include <fcntl.h>
@@ -13,6 +14,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -54,7 +56,10 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& 
     if (address == MAP_FAILED) refuse(path, errno);
     bytes = {static_cast<const std::byte*>(address), size};
   }
-  return std::shared_ptr<const MappedFile>(new MappedFile(path, std::move(file), bytes));
+  std::shared_ptr<const MappedFile> mapped(new MappedFile(path, std::move(file), bytes));
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  refuse_lfs_pointer(text, size, printable(path.string()));
+  return mapped;
 }
 
 MappedFile::MappedFile(std::filesystem::path path, FileDescriptor file, std::span<const std::byte> bytes)

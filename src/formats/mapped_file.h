@@ -15,7 +15,7 @@ namespace gainlens::formats {
 /// because the mapping keeps the old file.
 class MappedFile {
  public:
-  /// @throws InvalidArgument  missing, a dangling link, not a regular file, unreadable
+  /// @throws InvalidArgument  missing, a dangling link, not a regular file, unreadable, a pointer of Git LFS
   static std::shared_ptr<const MappedFile> open(const std::filesystem::path& path);
 
   MappedFile(const MappedFile&) = delete;

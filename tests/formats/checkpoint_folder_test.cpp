@@ -1,3 +1,4 @@
+#include "formats/importance_matrix.h"
 #include "formats/safetensors_bytes.h"
 #include "formats/tensor_file.h"
 
@@ -29,6 +30,18 @@ TEST(ResolveCheckpointFolder, FolderWithConfigIsItself) {
   const TemporaryFolder folder;
   write_bytes(folder.path() / "config.json", "{}");
   EXPECT_EQ(resolve_checkpoint_folder(folder.path()), folder.path());
+}
+
+TEST(ResolveCheckpointFolder, AnImportanceMatrixIsCalledWhatItIs) {
+  const TemporaryFolder folder;
+  // The number of entries, the length of the first name, the name.
+  const std::string matrix = std::string("\x02\0\0\0\x13\0\0\0", 8) + "blk.0.attn_q.weight";
+  EXPECT_THAT([&] { resolve_checkpoint_folder(write_bytes(folder.path() / "imatrix.dat", matrix)); },
+              refused_with("imatrix.dat: an importance matrix (imatrix)"));
+  EXPECT_TRUE(is_importance_matrix(folder.path() / "imatrix.dat"));
+  for (const char* other : {"", "1 2\n1 3\n", "blk.0.attn_q.weight"})
+    EXPECT_FALSE(is_importance_matrix(write_bytes(folder.path() / "table.dat", other))) << other;
+  EXPECT_FALSE(is_importance_matrix(folder.path()));
 }
 
 TEST(ResolveCheckpointFolder, CacheByReference) {

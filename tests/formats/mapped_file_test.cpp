@@ -1,5 +1,7 @@
 #include "formats/mapped_file.h"
 
+#include "core/json.h"
+
 #include "formats/safetensors_bytes.h"
 
 #include <sys/stat.h>
@@ -47,6 +49,21 @@ TEST(MappedFile, WhatIsNoFileIsNamed) {
               refused_with("a link to '../../blobs/0123', which does not exist"));
   EXPECT_THAT([&] { MappedFile::open(write_bytes(folder.path() / "f", "x") / "below"); },
               refused_with("cannot be opened for reading: Not a directory"));
+}
+
+TEST(MappedFile, APointerOfGitLfsIsCalledWhatItIs) {
+  const TemporaryFolder folder;
+  const std::string pointer =
+      "version https://git-lfs.github.com/spec/v1\noid sha256:" + std::string(64, 'a') + "\nsize 42\n";
+  for (const char* name : {"model.safetensors", "model.gguf", "pytorch_model.bin"}) {
+    EXPECT_THAT(
+        [&] { MappedFile::open(write_bytes(folder.path() / name, pointer)); },
+        refused_with(std::string(name) + ": a pointer of Git LFS, in place of the file itself; run 'git lfs pull'"));
+  }
+  EXPECT_THAT([&] { read_json_file(write_bytes(folder.path() / "tokenizer.json", pointer)); },
+              refused_with("tokenizer.json: a pointer of Git LFS"));
+  // A text about such pointers is longer.
+  EXPECT_NO_THROW(MappedFile::open(write_bytes(folder.path() / "text", pointer + std::string(1024, ' '))));
 }
 
 TEST(MappedFile, NamedPipeIsRefusedWithoutWaiting) {
