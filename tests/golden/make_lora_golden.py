@@ -1,6 +1,6 @@
 """Makes tests/golden/lora: adapters as PEFT writes them, and for each the logits and the gradients of PEFT.
 
-    python tests/golden/make_lora_golden.py tests/golden/lora
+    python tests/golden/make_lora_golden.py tests/golden/lora [NAME...]
 
 PEFT over the field's Python reference implementation (reference_model.py), in float64. Needs torch, transformers and
 peft (0.21.2). Every adapter is one of a golden checkpoint, NAME of it before a dot; both factors are drawn, none is 0.
@@ -23,7 +23,7 @@ from make_family_interventions import FOLDER
 from make_finetune_golden import ROWS, rounded
 
 IDS = [1, 5, 9, 30, 31, 2, 17, 40, 3, 3, 22, 8]
-# Modules with a factor; rank, alpha and what else the configuration says.
+# Modules with a factor, as names or as what `target_modules` holds; rank, alpha and what else the configuration says.
 ADAPTERS = {
     "llama": ("q_proj k_proj v_proj o_proj gate_proj up_proj down_proj", dict(r=2, lora_alpha=6)),
     "llama.patterns": (
@@ -36,6 +36,25 @@ ADAPTERS = {
             alpha_pattern={"^model.layers.0.self_attn.q_proj": 9},
         ),
     ),
+    # The pattern is of the kind that Unsloth writes.
+    "llama.regex": (
+        dict(target_modules=r"(?:.*?(?:language|text).*?(?:self_attn|mlp).*?\.(?:q_proj|o_proj))|"
+             r"(?:\bmodel\.layers\.[\d]{1,}(?!.*\.experts\.\d)\..*?(?:self_attn|mlp).*?\.(?:(?:q_proj|o_proj|up_proj)))"),
+        dict(
+            r=4,
+            lora_alpha=6,
+            exclude_modules=r".*\.1\.self_attn\.o_proj",
+            rank_pattern={r"layers\.[12]\.mlp\..*": 2},
+            alpha_pattern={r".*(q|o)_proj": 3},
+        ),
+    ),
+    "llama.all-linear": (dict(target_modules="all-linear"), dict(r=2, lora_alpha=6, exclude_modules=["k_proj"])),
+    "llama.layers": (
+        "q_proj down_proj",
+        dict(r=2, lora_alpha=6, layers_to_transform=[0, 2], layers_pattern="layers"),
+    ),
+    # PEFT writes the weights of the base beside these factors.
+    "llama.ends": ("embed_tokens lm_head q_proj", dict(r=2, lora_alpha=6)),
     "qwen2-tied": ("q_proj v_proj", dict(r=2, lora_alpha=3)),
     "gemma3": ("q_proj k_proj v_proj o_proj gate_proj up_proj down_proj", dict(r=2, lora_alpha=6)),
     "qwen3-gate-headwise": ("q_proj o_proj", dict(r=2, lora_alpha=6)),
@@ -91,9 +110,11 @@ def main():
         "transformers": transformers.__version__,
     }
     with reference_model.float64_throughout():
-        for name, (modules, options) in ADAPTERS.items():
+        for name in sys.argv[2:] or ADAPTERS:
+            modules, options = ADAPTERS[name]
             base = load(name)
-            config = peft.LoraConfig(target_modules=modules.split(), task_type="CAUSAL_LM", **options)
+            targets = modules if isinstance(modules, dict) else dict(target_modules=modules.split())
+            config = peft.LoraConfig(task_type="CAUSAL_LM", **targets, **options)
             model = peft.get_peft_model(base, config)
             draw(model)
             model.peft_config["default"].base_model_name_or_path = name.split(".")[0]
@@ -102,12 +123,16 @@ def main():
                 logits = model(input_ids=torch.tensor([IDS]), use_cache=False).logits[0].double()
                 before = load(name)(torch.tensor([IDS]), use_cache=False).logits[0].double()
             assert (logits - before).abs().max() > 0.01, name
-            model.float().save_pretrained(out / name, save_embedding_layers=False)
+            model.float().save_pretrained(out / name, save_embedding_layers="embed_tokens" in modules)
             (out / name / "README.md").unlink(missing_ok=True)
             (out / name / "adapter_model.safetensors").chmod(0o644)
             file = out / name / "adapter_config.json"
             written = json.loads(file.read_text())
-            written["target_modules"].sort()  # a set, whose order changes from run to run
+            for key in ("target_modules", "exclude_modules"):  # sets, whose order changes from run to run
+                if isinstance(written[key], list):
+                    written[key].sort()
+            if isinstance(modules, dict):
+                written |= modules  # PEFT writes out what "all-linear" means
             file.write_text(json.dumps(written, indent=2, sort_keys=True) + "\n")
             rows = [[rounded(x) for x in row] for row in logits.tolist()]
             expected |= {"versions": versions, "ids": IDS, "logits": rows}

@@ -97,6 +97,7 @@ TEST(Lora, LossAndGradientsOfAStepAreThoseOfPeft) {
   std::size_t compared = 0;
   for (const auto& entry : std::filesystem::directory_iterator(golden_folder + "lora")) {
     const std::string name = entry.path().filename().string();
+    if (name == "llama.ends") continue;  // the embedding and the head are read, not trained
     SCOPED_TRACE(name);
     const Json expected = read_json_file(entry.path() / "expected.json");
     Adapted model(name);

@@ -86,7 +86,7 @@ TEST_F(LoraAdapterFiles, LogitsAreThoseOfPeft) {
                 error_against(narrow, expected));
     ++compared;
   }
-  EXPECT_GE(compared, 9u);
+  EXPECT_GE(compared, 14u);
 }
 
 TEST_F(LoraAdapterFiles, TheBaseMayBeAGgufFile) {
@@ -133,10 +133,17 @@ TEST_F(LoraAdapterFiles, WhatIsNotPlainLoraIsRefusedInOneLine) {
   refused("bias", "all", "biases of the base were trained too");
   refused("lora_bias", true, "factors with biases");
   refused("modules_to_save", {"lm_head"}, "whole modules were trained too");
-  refused("layers_to_transform", {0}, "factors of some layers alone");
-  refused("target_modules", ".*q_proj", "must be a list of names of modules");
-  refused("target_modules", nullptr, "must be a list of names of modules");
+  refused("layers_to_transform", {0}, "does not name");
+  refused("layers_to_transform", "0", "'layers_to_transform' is \"0\"; must be a layer or a list of layers");
+  refused("target_modules", ".*q_proj", "does not name");
+  refused("target_modules", "(q_proj", "'target_modules': the pattern '(q_proj' is no regular expression");
+  refused("target_modules", "(.+)+(.+)+\\.j", "'target_modules': the pattern '(.+)+(.+)+\\.j' stops at 'model.layers.");
+  refused("target_modules", 3, "must be a list of names of modules, or a text with a regular expression");
+  refused("target_modules", nullptr, "'target_modules' is missing or empty");
+  refused("target_modules", Json::array(), "'target_modules' is missing or empty");
   refused("target_modules", {"q_proj"}, "does not name");
+  refused("exclude_modules", {"v_proj"}, "does not name (or another key leaves out)");
+  refused("exclude_modules", ".*down_proj", "does not name (or another key leaves out)");
   refused("target_parameters", {"mlp.experts.down_proj"}, "factors of single parameters");
   refused("trainable_token_indices", {1, 2}, "rows of the embedding");
   refused("init_lora_weights", "pissa", "a start that changes the base");
@@ -147,13 +154,65 @@ TEST_F(LoraAdapterFiles, WhatIsNotPlainLoraIsRefusedInOneLine) {
   refused("r", 3, "is of rank 4, and adapter_config.json says 3");
   refused("lora_alpha", "8", "'lora_alpha'");
   refused("rank_pattern", {{"v_proj", 3}}, "says");
-  refused("rank_pattern", {{".*v_proj", 2}}, "only names of modules are read");
+  refused("rank_pattern", {{".*v_proj", 3}}, "is of rank 2, and adapter_config.json says 3");
+  refused("rank_pattern", {{"v_proj", "2"}}, "'rank_pattern' of 'v_proj' is \"2\"; must be a number");
   refused("alpha_pattern", {{"q_proj", 2}, {"self_attn.q_proj", 3}}, "both");
   refused("base_model_name_or_path", nullptr, "'base_model_name_or_path' is missing");
   refused("base_model_name_or_path", "/none/such", "no such folder");
   refused("base_model_name_or_path", golden_folder + "models/gpt2", "the adapter is of another model");
   refused("base_model_name_or_path", golden_folder + "models/gemma3", "outputs of");
   refused("base_model_name_or_path", golden_folder + "lora/llama", "is an adapter itself");
+}
+
+TEST_F(LoraAdapterFiles, LayersAreChosenBesideNamesAlone) {
+  const auto refusal = [&](const std::function<void(Json&)>& change) {
+    return message_of([&] { open_checkpoint(adapter("llama.layers", {}, change)); });
+  };
+  EXPECT_EQ(refusal([](Json& config) { config["layers_pattern"] = Json::array({"h", "layers"}); }), "");
+  EXPECT_EQ(refusal([](Json& config) { config["layers_pattern"] = nullptr; }), "");
+  EXPECT_THAT(refusal([](Json& config) { config["layers_to_transform"] = 0; }),
+              HasSubstr("factors of 'model.layers.2.mlp.down_proj'"));
+  EXPECT_THAT(refusal([](Json& config) { config["layers_pattern"] = "h"; }), HasSubstr("does not name"));
+  EXPECT_THAT(refusal([](Json& config) { config["target_modules"] = "all-linear"; }),
+              HasSubstr("PEFT takes it beside names alone"));
+}
+
+TEST_F(LoraAdapterFiles, TheEmbeddingAndTheHeadAreChangedWhereTheyAreTwoTensors) {
+  const auto refusal = [&](
+                           const std::string& base, const std::function<void(Json&)>& change = [](Json&) {}) {
+    return message_of([&] { open_checkpoint(adapter("llama.ends", base, change)); });
+  };
+  // "all-linear" means neither of them.
+  EXPECT_THAT(refusal("", [](Json& config) { config["target_modules"] = "all-linear"; }),
+              HasSubstr("has factors of 'lm_head', which"));
+  EXPECT_THAT(refusal("",
+                      [](Json& config) {
+                        config["target_modules"] = "all-linear";
+                        config["exclude_modules"] = nullptr;
+                      }),
+              HasSubstr("which 'target_modules'"));
+  const std::filesystem::path tied = folder_.path() / "tied";
+  std::filesystem::copy(golden_folder + "models/llama", tied);
+  Json config = read_json_file(tied / "config.json");
+  config["tie_word_embeddings"] = true;
+  gainlens::testing::write_file(tied / "config.json", config.dump());
+  EXPECT_THAT(refusal(tied.string()), HasSubstr("factors of 'lm_head', and in this base the head is the embedding"));
+  // Another base: one number of its head differs from what the adapter repeats.
+  const std::filesystem::path other = folder_.path() / "other";
+  std::filesystem::create_directories(other);
+  std::filesystem::copy_file(golden_folder + "models/llama/config.json", other / "config.json");
+  const auto file = formats::TensorFile::open(golden_folder + "models/llama/model.safetensors");
+  std::vector<std::byte> head;
+  std::vector<formats::TensorToWrite> tensors;
+  for (const auto& [name, entry] : file.entries()) {
+    if (name == "lm_head.weight") head = {entry.bytes.begin(), entry.bytes.end()};
+    tensors.push_back(
+        {name, entry.dtype, entry.shape, name == "lm_head.weight" ? std::span<const std::byte>(head) : entry.bytes});
+  }
+  head.front() ^= std::byte{1};
+  formats::write_tensors(other / "model.safetensors", tensors);
+  EXPECT_THAT(refusal(other.string()),
+              HasSubstr("holds weights of the base, 'lm_head.weight', which are not those of"));
 }
 
 TEST_F(LoraAdapterFiles, BrokenFactorsAreRefused) {

@@ -3,12 +3,17 @@
 #include "core/check.h"
 #include "core/counted.h"
 #include "formats/adapter_folder.h"
+#include "formats/half.h"
+#include "models/checkpoint/compute_dtype.h"
+#include "models/checkpoint/layout_names.h"
 #include "models/checkpoint/model_size.h"
 #include "models/decoder/filter_config.h"
 #include "models/families/class_names.h"
 #include "models/families/other_keys.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 #include <optional>
 #include <system_error>
 
@@ -93,23 +98,6 @@ std::optional<std::filesystem::path> gguf_at(const std::filesystem::path& path) 
           printable(path.string()), name, printable(gguf->filename().string()));
   }
   return gguf;
-}
-
-/// The family's names, with the prefix and the head of this checkpoint.
-TensorNames names_in(const TensorEntries& entries, const Family& family, TensorNames names) {
-  const auto any_starts_with = [&entries](std::string_view start) {
-    const auto first = entries.lower_bound(start);
-    return first != entries.end() && first->first.starts_with(start);
-  };
-  if (any_starts_with(names.prefix)) return names;
-  for (const OtherLayout& layout : family.layouts) {
-    if (!any_starts_with(layout.prefix)) continue;
-    names.prefix = layout.prefix;
-    names.head = layout.head;
-    return names;
-  }
-  if (any_starts_with(names.layer.substr(0, names.layer.find('{')))) names.prefix = "";
-  return names;
 }
 
 /// Layers after the last one that predict further tokens: how the names of their tensors begin.
@@ -224,6 +212,50 @@ CheckpointSource open_base(const std::filesystem::path& path, const IgnoredKeys&
   return source;
 }
 
+/// Element `index` of a tensor in F64, F32, F16 or BF16.
+double value_at(const formats::TensorEntry& entry, std::size_t index) {
+  const auto read = [&](auto value) {
+    std::memcpy(&value, entry.bytes.data() + index * sizeof(value), sizeof(value));
+    return value;
+  };
+  switch (entry.dtype) {
+    case formats::DType::f64:
+      return read(double{});
+    case formats::DType::f32:
+      return read(float{});
+    case formats::DType::f16:
+      return formats::half_to_float(read(std::uint16_t{}));
+    default:
+      return std::bit_cast<float>(std::uint32_t{read(std::uint16_t{})} << 16);
+  }
+}
+
+/// Whether two tensors hold the same numbers, each in a dtype of its own. Not so for quantised weights.
+bool same_values(const formats::TensorEntry& one, const formats::TensorEntry& other) {
+  if (one.shape != other.shape || !stored_compute_dtype(one.dtype) || !stored_compute_dtype(other.dtype)) return false;
+  if (one.dtype == other.dtype) return std::ranges::equal(one.bytes, other.bytes);
+  std::size_t count = 1;
+  for (const std::int64_t size : one.shape) count *= static_cast<std::size_t>(size);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (value_at(one, i) != value_at(other, i)) return false;
+  }
+  return true;
+}
+
+/// PEFT replaces weights of the base by those that the adapter repeats.
+void check_repeated(const CheckpointSource& source) {
+  const std::string_view usual = tensor_names(*source.family, source.config).prefix;
+  for (const RepeatedBase& repeated : source.adapter->repeated) {
+    std::string name = repeated.name;
+    if (name.starts_with(usual)) name.replace(0, usual.size(), source.names.prefix);
+    const auto found = source.entries().find(name);
+    CHECK(found != source.entries().end() && same_values(found->second, repeated.entry),
+          "{}: holds weights of the base, '{}', which are not those of {}: a base with other weights, as after a "
+          "change of its vocabulary, is not read; merge the adapter in PEFT",
+          printable(source.adapter->files.back().string()), repeated.name, printable(source.base.string()));
+  }
+}
+
 }  // namespace
 
 const TensorEntries& CheckpointSource::entries() const {
@@ -240,6 +272,7 @@ CheckpointSource open_checkpoint(const std::filesystem::path& path, const Ignore
   CheckpointSource source = open_base(formats::adapter_base(*folder), ignored);
   source.path = *folder;
   source.adapter = open_lora_adapter(*folder, *source.family, source.config);
+  check_repeated(source);
   source.files.insert(source.files.begin(), source.adapter->files.begin(), source.adapter->files.end());
   source.remarks.push_back(fmt::format("the weights of {}, changed in {} by a LoRA adapter",
                                        printable(source.base.string()),

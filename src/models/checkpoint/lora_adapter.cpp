@@ -5,16 +5,14 @@
 #include "core/nearest.h"
 #include "formats/adapter_folder.h"
 #include "models/checkpoint/compute_dtype.h"
-#include "models/families/config_reader.h"
+#include "models/checkpoint/layout_names.h"
+#include "models/checkpoint/lora_config.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
-#include <cctype>
-#include <cmath>
 #include <map>
-#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -22,158 +20,24 @@
 namespace gainlens::models {
 namespace {
 
-constexpr std::uintmax_t max_lora_config_bytes = 16u << 20;
-constexpr std::int64_t max_rank = std::int64_t{1} << 20;
+constexpr std::string_view head_field = "head";
 
-/// Keys that cannot change a number once an adapter is trained.
-constexpr std::array inert_lora_keys = {"base_model_name_or_path",
-                                        "revision",
-                                        "task_type",
-                                        "auto_mapping",
-                                        "inference_mode",
-                                        "peft_version",
-                                        "exclude_modules",
-                                        "layers_pattern",
-                                        "lora_dropout",
-                                        "fan_in_fan_out",  // the layout of the base is known
-                                        "megatron_core",
-                                        "qalora_group_size",
-                                        "eva_config",
-                                        "runtime_config",
-                                        "ensure_weight_tying"};
-
-bool is_unset(const Json& value) {
-  return value.is_null() || value == Json(false) || ((value.is_array() || value.is_object()) && value.empty());
+bool is_embedding(const TensorSlot& slot) {
+  return slot.parts.front().field == "embedding";
 }
 
-/// Whether a key of rank_pattern or alpha_pattern is a name, and no other regular expression.
-bool is_module_name(std::string_view key) {
-  if (key.starts_with('^')) key.remove_prefix(1);
-  return !key.empty() && std::all_of(key.begin(), key.end(),
-                                     [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '.'; });
-}
-
-/// Whether a module is the one that a key of rank_pattern or alpha_pattern means: the end of its name, or after '^' the
-/// whole name.
-bool is_meant(std::string_view key, std::string_view module) {
-  if (key.starts_with('^')) return key.substr(1) == module;
-  return module.ends_with(key) && (module.size() == key.size() || module[module.size() - key.size() - 1] == '.');
-}
-
-/// rank_pattern or alpha_pattern: numbers of modules that differ from the common one.
-class ModuleNumbers {
- public:
-  ModuleNumbers(ConfigReader& reader, const std::string& name) : where_(reader.where()), name_(name) {
-    std::optional<ConfigReader> object = reader.object(name);
-    if (!object) return;
-    for (const auto& [key, value] : object->json().items()) {
-      const std::string shown = printable(key, 100);
-      CHECK(is_module_name(key), "{}: '{}' has the key '{}'; of patterns, only names of modules are read", where_, name,
-            shown);
-      CHECK(value.is_number() && std::isfinite(value.get<double>()), "{}: '{}' of '{}' is {}; must be a number", where_,
-            name, shown, printable(value.dump(), 60));
-      numbers_[key] = value.get<double>();
-    }
-  }
-  double of(std::string_view module, double common) const {
-    std::optional<double> found;
-    for (const auto& [key, value] : numbers_) {
-      if (!is_meant(key, module)) continue;
-      CHECK(!found || *found == value, "{}: '{}' gives '{}' both {} and {}", where_, name_, module, *found, value);
-      found = value;
-    }
-    return found.value_or(common);
-  }
-
- private:
-  std::string where_, name_;
-  std::map<std::string, double> numbers_;
-};
-
-/// adapter_config.json.
-struct LoraConfig {
-  double rank, alpha;
-  bool stabilised;  // use_rslora
-  ModuleNumbers ranks, alphas;
-  std::vector<std::string> targets;  // names of modules, or their ends
-
-  /// Whether PEFT would compute with the factors of a module.
-  bool takes(std::string_view module) const {
-    return std::ranges::any_of(targets, [&](const std::string& target) { return is_meant(target, module); });
-  }
-  double scale(std::string_view module, std::int64_t rows) const {
-    const auto own = static_cast<double>(rows);
-    return alphas.of(module, alpha) / (stabilised ? std::sqrt(own) : own);
-  }
-};
-
-void check_method(ConfigReader& reader) {
-  const std::string& where = reader.where();
-  const std::string type = reader.text("peft_type");
-  CHECK(type == "LORA", "{}: 'peft_type' is {}; of adapters, only LORA is read", where, printable(type, 60));
-  CHECK(reader.text("bias", "none") == "none",
-        "{}: 'bias' is not none: biases of the base were trained too, which is not read; merge the adapter in PEFT",
-        where);
-  const auto refuse_set = [&](const char* key, const char* why) {
-    const Json* value = reader.find(key);
-    CHECK(value == nullptr || is_unset(*value), "{}: '{}' is {}: {}; merge the adapter in PEFT", where, key,
-          printable(value->dump(), 60), why);
-  };
-  refuse_set("use_dora", "DoRA is not read");
-  refuse_set("modules_to_save", "whole modules were trained too, which is not read");
-  refuse_set("lora_bias", "factors with biases are not read");
-  refuse_set("layers_to_transform", "factors of some layers alone are not read");
-  refuse_set("target_parameters", "factors of single parameters are not read");
-  refuse_set("trainable_token_indices", "rows of the embedding were trained too, which is not read");
-  if (const Json* start = reader.find("init_lora_weights")) {
-    const bool plain =
-        start->is_boolean() || start->is_null() || *start == "gaussian" || *start == "orthogonal" || *start == "eva";
-    CHECK(plain, "{}: 'init_lora_weights' is {}: a start that changes the base is not read; merge the adapter in PEFT",
-          where, printable(start->dump(), 60));
-  }
-  const Json* loftq = reader.find("loftq_config");
-  CHECK(loftq == nullptr || is_unset(*loftq), "{}: 'loftq_config' is set: its base has other weights; not read", where);
-}
-
-/// target_modules. PEFT drops the factors of modules that it does not name, without a word.
-std::vector<std::string> read_targets(ConfigReader& reader) {
-  const Json* found = reader.find("target_modules");
-  const bool names = found != nullptr && found->is_array() && !found->empty() &&
-                     std::ranges::all_of(*found, [](const Json& name) { return name.is_string(); });
-  CHECK(names, "{}: 'target_modules' must be a list of names of modules, as PEFT writes it; patterns are not read",
-        reader.where());
-  return found->get<std::vector<std::string>>();
-}
-
-LoraConfig read_lora_config(const std::filesystem::path& file) {
-  const Json document = read_json_file(file, max_lora_config_bytes);
-  ConfigReader reader(document, printable(file.string()));
-  check_method(reader);
-  for (const char* key : inert_lora_keys) reader.find(key);
-  LoraConfig config{.rank = static_cast<double>(reader.integer("r", 1, max_rank)),
-                    .alpha = reader.number("lora_alpha", -1e12, 1e12),
-                    .stabilised = reader.boolean("use_rslora", false),
-                    .ranks = ModuleNumbers(reader, "rank_pattern"),
-                    .alphas = ModuleNumbers(reader, "alpha_pattern"),
-                    .targets = read_targets(reader)};
-  for (const std::string& key : reader.unread()) {
-    const Json& value = document.at(key);
-    CHECK(is_unset(value), "{}: '{}' is {}; this key is not known, and may change what the adapter computes",
-          reader.where(), printable(key, 60), printable(value.dump(), 60));
-  }
-  return config;
-}
-
-/// The stored projections of a model by the names of their modules in PEFT.
+/// The stored projections of a model, and its embedding, by the names of their modules in PEFT.
 class ModuleTable {
  public:
   ModuleTable(const Family& family, const DecoderConfig& config) {
     const TensorNames names = tensor_names(family, config);
     prefixes_ = {names.prefix};
     for (const OtherLayout& layout : family.layouts) prefixes_.push_back(layout.prefix);
+    prefixes_.insert(prefixes_.end(), text_half_prefixes.begin(), text_half_prefixes.end());
     for (TensorSlot& slot : tensor_slots(config, names)) {
       constexpr std::string_view weight = ".weight";
-      if (slot.shape.size() != 2 || slot.parts.front().kind != WeightField::Kind::projection) continue;
+      const bool projects = slot.parts.front().kind == WeightField::Kind::projection;
+      if (slot.shape.size() != 2 || !(projects || is_embedding(slot))) continue;
       std::string_view name = slot.name;
       if (!name.ends_with(weight)) continue;
       name.remove_suffix(weight.size());
@@ -200,26 +64,62 @@ class ModuleTable {
 struct FactorPair {
   const formats::TensorEntry* down = nullptr;
   const formats::TensorEntry* up = nullptr;
+  const formats::TensorEntry* base = nullptr;  // what PEFT repeats of the base
+  bool embedding = false;
 };
+
+/// How the names of an adapter's tensors end.
+struct FactorName {
+  std::string_view end;
+  const formats::TensorEntry* FactorPair::*member;
+  bool embedding = false;
+};
+
+constexpr std::array<FactorName, 5> factor_names = {{{".lora_A.weight", &FactorPair::down},
+                                                     {".lora_B.weight", &FactorPair::up},
+                                                     {".lora_embedding_A", &FactorPair::down, true},
+                                                     {".lora_embedding_B", &FactorPair::up, true},
+                                                     {".base_layer.weight", &FactorPair::base}}};
 
 /// The factors of a file by module: "model.layers.0.self_attn.q_proj".
 std::map<std::string, FactorPair> pairs_of(const formats::TensorFile& file, const std::string& where) {
-  constexpr std::string_view start = "base_model.model.", down = ".lora_A.weight", up = ".lora_B.weight";
+  constexpr std::string_view start = "base_model.model.";
   std::map<std::string, FactorPair> pairs;
   for (const auto& [name, entry] : file.entries()) {
-    const bool is_down = name.ends_with(down), is_up = name.ends_with(up);
-    CHECK(name.starts_with(start) && (is_down || is_up),
-          "{}: '{}' is no factor of a projection (base_model.model.MODULE.lora_A.weight or .lora_B.weight); merge the "
-          "adapter in PEFT",
+    const auto* const found = std::ranges::find_if(
+        factor_names, [&name = name](const FactorName& factor) { return name.ends_with(factor.end); });
+    CHECK(name.starts_with(start) && found != factor_names.end() && name.size() > start.size() + found->end.size(),
+          "{}: '{}' is no factor of a projection (base_model.model.MODULE.lora_A.weight or .lora_B.weight) or an "
+          "embedding; merge the adapter in PEFT",
           where, printable(name, 150));
     CHECK(entry.shape.size() == 2 && stored_compute_dtype(entry.dtype),
           "{}: '{}' is {} [{}]; must be a matrix in F32, "
           "F16, BF16 or F64",
           where, printable(name, 150), formats::name_of(entry.dtype), fmt::join(entry.shape, ", "));
-    FactorPair& pair = pairs[name.substr(start.size(), name.size() - start.size() - down.size())];
-    (is_down ? pair.down : pair.up) = &entry;
+    FactorPair& pair = pairs[name.substr(start.size(), name.size() - start.size() - found->end.size())];
+    pair.*(found->member) = &entry;
+    pair.embedding = pair.embedding || found->embedding;
   }
   return pairs;
+}
+
+ModuleKind kind_of(const TensorSlot& slot) {
+  return is_embedding(slot)                       ? ModuleKind::embedding
+         : slot.parts.front().field == head_field ? ModuleKind::head
+                                                  : ModuleKind::projection;
+}
+
+/// PEFT changes one of the two modules that share a tied tensor.
+void check_untied(const DecoderConfig& config, const TensorNames& names, std::string_view module,
+                  const std::string& where) {
+  if (!config.tied_head) return;
+  const auto is = [module](std::string_view name) {
+    return module == name || module.ends_with(fmt::format(".{}", name));
+  };
+  CHECK(!is(names.embedding) && !is(names.head),
+        "{}: has factors of '{}', and in this base the head is the embedding: a change of one of them alone is not "
+        "read; give a base with a head of its own",
+        where, printable(module, 150));
 }
 
 const std::vector<std::pair<std::string, std::string_view>>& target_fields() {
@@ -262,22 +162,28 @@ LoraAdapter open_lora_adapter(const std::filesystem::path& folder, const Family&
   const ModuleTable modules(family, config);
   for (const auto& [module, pair] : pairs_of(file, where)) {
     const std::string name = printable(module, 150);
-    CHECK(pair.down != nullptr && pair.up != nullptr, "{}: '{}' has lora_{} without lora_{}", where, name,
+    CHECK((pair.down != nullptr) == (pair.up != nullptr), "{}: '{}' has lora_{} without lora_{}", where, name,
           pair.up == nullptr ? "A" : "B", pair.up == nullptr ? "B" : "A");
+    check_untied(config, tensor_names(family, config), module, where);
     const TensorSlot* slot = modules.find(module);
-    CHECK(slot != nullptr,
-          "{}: '{}' is no projection of the base, {} (or one that is not computed); the adapter is of another model",
-          where, name, family.title);
-    CHECK(asked.takes(module), "{}: has factors of '{}', which 'target_modules' of {} does not name", where, name,
-          formats::adapter_config_name);
+    CHECK(slot != nullptr && (pair.down == nullptr || pair.embedding == is_embedding(*slot)),
+          "{}: '{}' is no {} of the base, {} (or one that is not computed); the adapter is of another model", where,
+          name, pair.embedding ? "embedding" : "projection", family.title);
+    if (pair.base != nullptr) adapter.repeated.push_back({slot->name, *pair.base});
+    if (pair.down == nullptr) continue;
+    CHECK(asked.takes(module, kind_of(*slot)),
+          "{}: has factors of '{}', which 'target_modules' of {} does not name (or another key leaves out)", where,
+          name, formats::adapter_config_name);
     const std::vector<std::int64_t>&down = pair.down->shape, &up = pair.up->shape;
-    CHECK(down[1] == inputs_of(*slot) && up[0] == outputs_of(*slot) && down[0] == up[1],
+    const std::int64_t inputs = pair.embedding ? outputs_of(*slot) : inputs_of(*slot);
+    const std::int64_t outputs = pair.embedding ? inputs_of(*slot) : outputs_of(*slot);
+    CHECK(down[1] == inputs && up[0] == outputs && down[0] == up[1],
           "{}: '{}' has A [{}] and B [{}], and the base has {} outputs of {} inputs there: the adapter is of another "
           "model",
-          where, name, fmt::join(down, ", "), fmt::join(up, ", "), outputs_of(*slot), inputs_of(*slot));
-    CHECK(static_cast<double>(down[0]) == asked.ranks.of(module, asked.rank), "{}: '{}' is of rank {}, and {} says {}",
-          where, name, down[0], formats::adapter_config_name, asked.ranks.of(module, asked.rank));
-    adapter.factors.push_back({*slot, *pair.down, *pair.up, asked.scale(module, down[0])});
+          where, name, fmt::join(down, ", "), fmt::join(up, ", "), outputs, inputs);
+    CHECK(static_cast<double>(down[0]) == asked.ranks.of(module), "{}: '{}' is of rank {}, and {} says {}", where, name,
+          down[0], formats::adapter_config_name, asked.ranks.of(module));
+    adapter.factors.push_back({*slot, *pair.down, *pair.up, asked.scale_of(module, down[0]), pair.embedding});
   }
   CHECK(!adapter.factors.empty(), "{}: holds no factors", where);
   std::set<std::string_view> changed;

@@ -15,12 +15,21 @@
 
 namespace gainlens::models {
 
-/// What an adapter adds to one stored projection W [out, in]: scale B A.
+/// What an adapter adds to one stored projection W [out, in]: scale B A. To an embedding [vocabulary, width] it adds
+/// the transpose, with A [rank, vocabulary] and B [width, rank].
 struct LoraFactors {
   TensorSlot slot;            ///< of W, by the names of checkpoints in Hugging Face layout
   formats::TensorEntry down;  ///< A [rank, in]
   formats::TensorEntry up;    ///< B [out, rank]
   double scale = 1;           ///< alpha / rank, or alpha / sqrt(rank) with use_rslora
+  bool embedding = false;
+};
+
+/// Weights of the base that the file of an adapter repeats: PEFT writes them beside factors of the embedding and the
+/// head.
+struct RepeatedBase {
+  std::string name;  ///< of the tensor, by the names of checkpoints in Hugging Face layout
+  formats::TensorEntry entry;
 };
 
 /// An adapter on disk. Its tensors are still in the mapped file.
@@ -28,13 +37,15 @@ struct LoraAdapter {
   std::filesystem::path folder;
   std::vector<std::filesystem::path> files;  ///< adapter_config.json and adapter_model.safetensors
   std::vector<LoraFactors> factors;          ///< at most one of each projection
+  std::vector<RepeatedBase> repeated;
 };
 
 /// @param folder  of formats::find_adapter()
 /// @param config  of the base model, of this family
-/// @throws InvalidArgument  a method of PEFT other than plain LoRA (DoRA, trained biases, whole modules, starts that
-///     change the base); an unknown key that is set; a tensor that is no factor of a projection of the base, or does
-///     not fit it; one of two factors missing; a rank that differs from that of the configuration
+/// @throws InvalidArgument  as read_lora_config; a tensor that is no factor of a projection or embedding of the base,
+/// or
+///     does not fit it; one of two factors missing; a rank that differs from that of the configuration; factors of the
+///     embedding or the head where they are one tensor
 LoraAdapter open_lora_adapter(const std::filesystem::path& folder, const Family& family, const DecoderConfig& config);
 
 /// The names of projections that an adapter may be trained on: q, k, v, o, gate, up, down.

@@ -52,7 +52,7 @@ LoraChanges lora_changes(const LoraAdapter& adapter, std::int64_t layer, at::Sca
     const at::Tensor product = at::mm(up, down).mul_(factors.scale);
     CHECK(all_finite(product), "{}: the change of '{}' is not finite", where, module_of(factors.slot));
     const std::vector<at::Tensor> parts =
-        unpack(factors.slot, factors.slot.transposed ? product.t().contiguous() : product);
+        unpack(factors.slot, factors.slot.transposed || factors.embedding ? product.t().contiguous() : product);
     for (std::size_t i = 0; i < parts.size(); ++i)
       changes[{factors.slot.parts[i].field, factors.slot.parts[i].expert}] = parts[i];
   }
