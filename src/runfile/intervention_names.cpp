@@ -9,7 +9,7 @@ namespace gainlens::runfile {
 std::string name_of_model(const std::filesystem::path& model) {
   std::string name = (model.has_filename() ? model : model.parent_path()).filename().string();
   for (const std::string_view extension : {".gguf", ".safetensors"}) {
-    if (name.size() > extension.size() && name.ends_with(extension)) name.resize(name.size() - extension.size());
+    if (name.size() > extension.size() && name.ends_with(extension)) name.erase(name.size() - extension.size());
   }
   return name;
 }
