@@ -165,8 +165,10 @@ void write_file(const std::filesystem::path& path, const std::function<void(cons
     const Handle creation = property_list(H5P_FILE_CREATE);
     check(H5Pset_obj_track_times(creation.get(), false), "file properties");
     const Handle file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.get(), file_access().get()), H5Fclose, "create");
+    // The library may count objects that it lost with a damaged file before.
+    const ssize_t open_before = H5Fget_obj_count(file.get(), H5F_OBJ_ALL);
     fill(file);
-    require(H5Fget_obj_count(file.get(), H5F_OBJ_ALL) == 1, "objects of the file are still open");
+    require(H5Fget_obj_count(file.get(), H5F_OBJ_ALL) == open_before, "objects of the file are still open");
     check(H5Fflush(file.get(), H5F_SCOPE_GLOBAL), "flush");
   }
   require(failure_while_writing().empty(), "{}", failure_while_writing());

@@ -23,7 +23,11 @@ class Structure {
   explicit Structure(const FileBytes& file) : file_(file) {}
 
   void check() {
-    const std::vector<unsigned char> bytes = read(0, 48, "the superblock");
+    constexpr std::uint64_t superblock_bytes = 48;
+    constexpr std::string_view signature = "\x89HDF\r\n\x1a\n";
+    require(file_.size() >= superblock_bytes, "not an HDF5 file, or cut short");
+    const std::vector<unsigned char> bytes = read(0, superblock_bytes, "the superblock");
+    require(std::memcmp(bytes.data(), signature.data(), signature.size()) == 0, "not an HDF5 file");
     Cursor superblock(bytes, "the superblock");
     superblock.expect(std::string_view("\x89HDF\r\n\x1a\n\3\x8\x8\0", 12));
     const auto base = superblock.number<std::uint64_t>(), extension = superblock.number<std::uint64_t>();

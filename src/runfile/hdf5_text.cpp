@@ -118,6 +118,7 @@ std::vector<std::string> texts_of_box(const Handle& dataset, const Shape& shape,
   if (elements == 0) return texts;
   texts.reserve(static_cast<std::size_t>(elements));
   GlobalHeap heap(file);
+  std::uint64_t left = most_bytes;
   for (Shape at = offset;;) {
     std::int64_t place = 0;
     for (std::size_t axis = 0; axis < shape.size(); ++axis) place = place * shape[axis] + at[axis];
@@ -126,9 +127,9 @@ std::vector<std::string> texts_of_box(const Handle& dataset, const Shape& shape,
     Cursor cursor(references, path);
     for (std::int64_t i = 0; i < row; ++i) {
       const Bytes text = heap.object(reference_at(cursor), 1);
-      require(text.size() < most_bytes, "dataset '{}' claims more text than {} bytes, which is the most that is read",
-              path, most_bytes);
-      most_bytes -= text.size() + 1;  // with a zero behind each
+      require(text.size() < left, "dataset '{}' claims more text than {} bytes, which is the most that is read", path,
+              most_bytes);
+      left -= text.size() + 1;  // with a zero behind each
       require(std::find(text.begin(), text.end(), 0) == text.end(), "dataset '{}' holds a text with a zero byte", path);
       texts.emplace_back(text.begin(), text.end());
     }

@@ -84,7 +84,7 @@ bool is_run_with(const std::filesystem::path& path, std::string_view key, std::s
   const bool folder = std::filesystem::is_directory(path, ignored);
   const std::filesystem::path file = folder ? path / run_file_name : path;
   const std::filesystem::path request = path / request_file_name;
-  // HDF5 is not asked first: the library crashes on some damaged files.
+  // The request tells it without a look into a large file.
   if (folder && std::filesystem::exists(request, ignored)) {
     if (const auto told = has_key(request, key)) return *told;
   }

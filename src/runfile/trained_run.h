@@ -71,7 +71,7 @@ const std::vector<FilterCurve>& filter_curves();
 void complete_filter(std::map<std::string, std::vector<double>>& filter);
 
 /// Whether the path is a run of such a kind, finished or not: its request.json says so, or run.h5 if there is none.
-/// False if it cannot be read.
+/// False if it cannot be read. @throws InvalidArgument  run.h5 differs from the checksum that lies beside it
 /// @param path    a run folder or a run.h5
 /// @param key     of the request, by which the kind is known
 /// @param format  of run.h5

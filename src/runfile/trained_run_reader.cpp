@@ -265,7 +265,7 @@ void read_trained_run(const std::filesystem::path& path, std::string_view comman
                           "--out, which continues",
                           command)
             : fmt::format("has no run.h5; give the folder that {} wrote", command));
-  prove_by_neighbour(file);  // HDF5 crashes on some damaged files
+  prove_by_neighbour(file);
   try {
     const hdf5::Handle opened = hdf5::open_file(file);
     read(TrainedRunReader(printable(file.string()), opened));
