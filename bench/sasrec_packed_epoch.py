@@ -6,7 +6,6 @@ Needs torch and numpy. Data, model, batches and sizes are those of sasrec_epoch.
 of `--preset paper`. The histories of a batch lie one after another, sorted by length. Everything but attention sees
 them as one list of positions; attention takes the histories of one length at a time, so that it pads nothing
 (scaled_dot_product_attention, causal). Logits exist at the positions of items alone, in one product, and Adam is fused.
-With --compiled, torch.compile makes the parts between the products.
 
 The seconds are those of the processor (user time) of whole epochs, of training alone.
 """
@@ -89,7 +88,6 @@ def main():
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--compiled", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(arguments.seed)
@@ -98,11 +96,10 @@ def main():
     model = SASRec(max(map(max, sequences)))
     sasrec_epoch.initialise(model)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
-    loss_of = torch.compile(model.loss, dynamic=True) if arguments.compiled else model.loss
     for epoch in range(1, arguments.epochs + 1):
         begin, losses = user_seconds(), []
         for users in torch.randperm(len(histories)).split(BATCH):
-            loss = loss_of(*packed([histories[user] for user in users.tolist()]))
+            loss = model.loss(*packed([histories[user] for user in users.tolist()]))
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
