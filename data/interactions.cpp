@@ -243,6 +243,8 @@ Interactions read_interactions(const std::filesystem::path& path, const Interact
         options.min_user_interactions);
   const std::string where = printable(path.string());
   const RawInteractions raw = read_raw(path, where, options.columns);
+  CHECK(raw.timed || options.ties.kind == TiePolicy::Kind::file,
+        "--ties: {} has no times, so its order is that of the file; leave the option out", where);
   PlacesOfUsers places = places_of_users(raw);
   const std::int64_t repeated = settle_repeats(raw, options.duplicates, where, places);
   const TemporalCut cut = cut_by_time(raw, options, where, places);

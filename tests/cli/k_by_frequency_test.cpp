@@ -181,7 +181,7 @@ TEST_F(KByFrequency, WrongRequestsGetOneLine) {
   expect_refused(read(folder_.path() / "none"), "none: no such folder");
   expect_refused(read(run_, {"--groups", "5"}), "--groups: 5; must be 20 to 10000");
   expect_refused(read(run_, {"--bins", "1"}), "--bins: 1; must be 2 to 1000");
-  expect_refused(read(run_, {"--ties", "item", "--min-item-count", "8"}), "is split otherwise than the data");
+  expect_refused(read(run_, {"--min-item-count", "8"}), "is split otherwise than the data");
   expect_refused(read(run_, {"--placebo", other_}), other_ + ": has no filter");
   expect_refused(read(run_, {"--placebo", run_}), "--placebo: is arm bft of " + run_ + " itself");
   expect_refused(read(run_, {"--placebo", "step-0", "--placebo", "step-0"}), "--placebo: 'step-0' is given twice");

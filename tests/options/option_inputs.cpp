@@ -73,7 +73,7 @@ std::string odd_checkpoint() {
 }
 
 std::string histories() {
-  return input_file("items.txt", tiny_histories(5, 9));
+  return input_file("items.txt", tiny_histories(5, 9) + "again 3 7 3 11 7 5\n");
 }
 
 std::string timed_interactions() {
@@ -81,7 +81,10 @@ std::string timed_interactions() {
 }
 
 std::string swept_run(int number) {
-  return made_by("swept-" + std::to_string(number), {"sweep", tiny_model, "--tokens", token_ids(number == 1 ? 13 : 29),
+  return made_by("swept-" + std::to_string(number), {"sweep", tiny_model, "--tokens",
+                                                     token_ids(number == 1   ? 13
+                                                               : number == 2 ? 29
+                                                                             : 31),
                                                      "--lengths", "32,64,128", "--samples", "1"});
 }
 
@@ -91,12 +94,23 @@ std::string swept_odd_run() {
 }
 
 std::string swept_demo_run() {
-  return made_by("swept-demo", {"sweep", demo_model, "--text", some_text(3), "--lengths", "32", "--samples", "1"});
+  return made_by("swept-demo", {"sweep", demo_model, "--text", some_text(3), "--lengths", "32,64", "--samples", "1"});
 }
 
 std::string recommend_run() {
   Words words = tiny_training(histories(), "", 2, {"--arm", "plain,bft,popularity", "--seeds", "2", "--warm-up", "1"});
   return made_by("trained", with_words(words, {"!--out", "!--threads"}));
+}
+
+std::string recommend_run_of_other_seeds() {
+  const Words words = tiny_training(histories(), "", 1, {"--seeds", "2", "--seed", "5"});
+  return made_by("seeds", with_words(words, {"!--out", "!--threads"}));
+}
+
+std::string recommend_run_of_other_data() {
+  const std::string data = input_file("other-items.txt", tiny_histories(6, 7));
+  const Words words = tiny_training(data, "", 1, {"--arm", "plain,bft", "--seeds", "2", "--warm-up", "1"});
+  return made_by("other", with_words(words, {"!--out", "!--threads"}));
 }
 
 std::string grid_run() {
@@ -130,7 +144,7 @@ std::vector<OptionRow> interaction_rows(const Words& also) {
 std::vector<OptionRow> refused_interaction_rows(const Words& also) {
   std::vector<OptionRow> rows;
   for (const auto& [option, value] : std::map<std::string, Words>{{"--ties", {"item"}},
-                                                                  {"--min-item-count", {"4"}},
+                                                                  {"--min-item-count", {"8"}},
                                                                   {"--duplicates", {"first"}},
                                                                   {"--split", {"temporal:0.7"}},
                                                                   {"--user-column", {"user"}},

@@ -17,7 +17,7 @@ inline const std::string demo_model = GAINLENS_SOURCE_DIR "/data/demo/gated";  /
 /// A file with this content.
 std::string input_file(const std::string& name, const std::string& content);
 
-/// A file of 200 token ids, another one for each step: 13 or 29.
+/// A file of 200 token ids, another one for each step: 13, 29 or 31.
 std::string token_ids(int step);
 /// A text of some sentences, another one for each number.
 std::string some_text(int number);
@@ -36,6 +36,9 @@ std::string swept_odd_run();
 std::string swept_demo_run();
 /// Run of train recommend: arms plain, bft and popularity with two seeds.
 std::string recommend_run();
+/// Others: the same histories with the seeds 5 and 6; other histories.
+std::string recommend_run_of_other_seeds();
+std::string recommend_run_of_other_data();
 /// The same with --grid, for sensitivity.
 std::string grid_run();
 

@@ -113,7 +113,9 @@ OptionTable look() {
       {"--out", {"page"}},
       ignored_key_row(),
   };
-  return {{"look"}, {tiny_model, "--tokens", ids}, with_rows(rows, text_rows()), {{"--stream-weights", same_numbers}}};
+  std::vector<OptionRow> all = with_rows(rows, text_rows());
+  std::ranges::find(all, std::string("--tokens"), &OptionRow::option)->value = {input_file("two-ids.json", "[9, 8]")};
+  return {{"look"}, {tiny_model, "--tokens", ids}, all, {{"--stream-weights", same_numbers}}};
 }
 
 OptionTable generate() {
@@ -180,7 +182,7 @@ OptionTable intervene() {
       {"--each-kv-head", {}, {"!--set", "--each-layer"}},
       {"--each-layer"},
       {"--modes", {"resample"}, {"!--set", "--each-layer"}},
-      {"--seed", {"7"}, {"!--set", "--each-layer", "--modes", "resample"}},
+      {"--seed", {"7"}, {"!--set", "--each-layer", "--modes", "resample", "--samples", "5"}},
       {"--dtype", {"float64"}, {"--json"}},
       {"--approximate", {}, {"!--set", "--each-layer"}},
       {"--allow-extrapolation", {}, {"--lengths", "150", "--samples", "1"}},
@@ -196,7 +198,7 @@ OptionTable intervene() {
 
 OptionTable gate_arms() {
   std::vector<OptionRow> rows = {
-      {"model", {tiny_model}},
+      {"model", {tiny_model}, {"--arms", "modulated"}},
       {"--calibration", {token_ids(31)}},
       {"--trained-length", {"8"}},
       {"--contexts", {"8,16"}},
@@ -209,7 +211,7 @@ OptionTable gate_arms() {
       {"--dtype", {"float64"}, {"--json"}},
       {"--out", {"run"}},
       {"--report", {"page"}},
-      ignored_key_row(),
+      {"--ignore-config-key", {"logit_scale"}, {odd_checkpoint(), "--arms", "modulated"}},
       {"--text", {some_text(2)}, {demo_model, "!--tokens", "--text", some_text(1), "--calibration", some_text(3)}},
       {"--tokens", {token_ids(17)}},
       {"--bos", {"never"}, {demo_model, "!--tokens", "--text", some_text(1), "--calibration", some_text(3)}},

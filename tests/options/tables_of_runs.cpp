@@ -18,7 +18,7 @@ OptionTable report() {
            {"--theory-margin", {"0.3"}},
            {"--lengths", {"32,64"}},
            {"--paper", {}},
-           {"--axis", {"name"}, both},
+           {"--axis", {"name"}, {swept_run(1), swept_run(2), "--out", "page", "!--style"}},
            {"--seed", {"7"}},
            {"--style", {style}, {"!--style"}}}};
 }
@@ -31,12 +31,12 @@ OptionTable sinks() {
 
 OptionTable sink_vs_k() {
   return {{"sink-vs-k"},
-          {swept_run(1)},
+          {swept_demo_run()},
           {{"run", {swept_run(2)}}, {"--at", {"32"}}, {"--permutations", {"99"}}, {"--seed", {"7"}}}};
 }
 
 OptionTable audit() {
-  return {{"audit"}, {swept_run(1)}, {{"run", {swept_run(2)}}, {"--at", {"32"}}, {"--all"}}};
+  return {{"audit"}, {swept_demo_run()}, {{"run", {swept_run(2)}}, {"--at", {"32"}}, {"--all"}}};
 }
 
 OptionTable check() {
@@ -45,11 +45,14 @@ OptionTable check() {
 
 OptionTable compare() {
   const std::string ranks = [] {
-    std::string text = "user,target,rank\n";
-    for (int user = 0; user < 60; ++user) {
-      const int last = 5 + user % 9 - 1;
-      text += "user" + std::to_string(user) + "," + std::to_string(tiny_item(user, last)) + "," +
-              std::to_string(1 + user % 30) + "\n";
+    std::string text = "user,target,rank,seed\n";
+    for (int seed = 0; seed < 2; ++seed) {
+      const auto add = [&](const std::string& user, int target, int rank) {
+        text += user + "," + std::to_string(target) + "," + std::to_string(rank) + "," + std::to_string(seed) + "\n";
+      };
+      for (int user = 0; user < 60; ++user)
+        add("user" + std::to_string(user), tiny_item(user, 5 + user % 9 - 1), 1 + (user + seed) % 30);
+      add("again", 5, 3);
     }
     return input_file("ranks.csv", text);
   }();
@@ -64,7 +67,7 @@ OptionTable compare() {
       {"--resamples", {"60"}, {"--json"}},
       {"--seed", {"7"}, {"--json"}},
       {"--paper", {"Beauty"}},
-      {"--by-position", {}, {recommend_run() + ":plain", recommend_run() + ":bft"}, "--by-position"},
+      {"--by-position", {}, {recommend_run() + ":plain", recommend_run_of_other_seeds() + ":plain"}},
       {"--data", {histories()}, with_words(of_ranks, {"!--data"})},
   };
   for (const OptionRow& row : refused_interaction_rows(of_ranks)) rows.push_back(row);
@@ -72,14 +75,15 @@ OptionTable compare() {
 }
 
 OptionTable gain_by() {
-  const std::string a = "1=" + recommend_run(), b = "0.5=" + recommend_run();
+  const std::string a = "1=" + recommend_run(), b = "0.5=" + recommend_run_of_other_data();
   return {{"gain-by"},
           {a, b},
-          {{"runs", {a, "0.25=" + recommend_run()}},
+          {{"runs", {a, "0.25=" + recommend_run_of_other_data()}},
            {"--baseline", {"bft"}},
            {"--arm", {"bft"}},
            {"--metrics", {"mrr"}},
            {"--axis", {"share"}},
+           {"--seed", {"7"}, {"--json"}},
            {"--out", {"page"}}}};
 }
 
@@ -87,8 +91,8 @@ OptionTable gain_by() {
 std::vector<OptionRow> rows_of_filters() {
   std::vector<OptionRow> rows = {{"run", {grid_run()}},         {"--arm", {"bft"}, {grid_run()}},
                                  {"--only-seeds", {"1"}},       {"--groups", {"20"}},
-                                 {"--bins", {"3"}, {"--json"}}, {"--seed", {"7"}},
-                                 {"--out", {"page"}},           {"--data", {timed_interactions()}, {}, "split"}};
+                                 {"--bins", {"3"}, {"--json"}}, {"--seed", {"7"}, {"--groups", "20"}},
+                                 {"--out", {"page"}},           {"--data", {timed_interactions()}, {}, any_refusal}};
   for (const OptionRow& row : refused_interaction_rows({})) rows.push_back(row);
   return rows;
 }

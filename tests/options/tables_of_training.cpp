@@ -40,18 +40,18 @@ std::vector<OptionRow> filter_rows() {
 
 OptionTable train_recommend() {
   const Words filtered = {"--arm", "bft", "--warm-up", "0"};
-  const Words hstu = {"--backbone", "hstu", "--data", timed_interactions()};
+  const Words hstu = {"--backbone", "hstu", "!--inner-width", "--data", timed_interactions()};
   std::vector<OptionRow> rows = {
       {"--data", {timed_interactions()}},
       {"--out", {"other"}},
-      {"--backbone", {"hstu"}},
+      {"--backbone", {"hstu"}, {"!--inner-width"}},
       {"--arm", {"bft"}},
       {"--seeds", {"2"}},
       {"--seed", {"7"}},
-      {"--variant", {"wide:dropout=0.5"}},
-      {"--grid", {"dropout=0.5"}},
+      {"--variant", {"wide:dropout=0.3"}},
+      {"--grid", {"dropout=0.3"}},
       {"--preset", {"paper-no-norm"}},
-      {"--config", {input_file("settings.json", R"({"dropout": 0.5})")}},
+      {"--config", {input_file("settings.json", R"({"dropout": 0.3})")}},
       {"--width", {"12"}},
       {"--heads", {"1"}},
       {"--layers", {"1"}},
@@ -63,8 +63,8 @@ OptionTable train_recommend() {
       {"--embedding-norm", {"false"}},
       {"--norm-epsilon", {"0.1"}},
       {"--alignment", {"start"}, {"--alignment", "end"}},
-      {"--dropout", {"0.5"}},
-      {"--attention-dropout", {"0.5"}},
+      {"--dropout", {"0.1"}},
+      {"--attention-dropout", {"0.1"}},
       {"--loss", {"sampled"}},
       {"--negatives", {"3"}, {"--loss", "sampled"}},
       {"--negative-exponent", {"2"}, {"--loss", "sampled"}},
@@ -79,6 +79,7 @@ OptionTable train_recommend() {
       {"--keep-seen", {"true"}},
       {"--output-projection", {"true"}, filtered},
       {"--gain-place", {"after"}, with_words(filtered, {"--output-projection", "true"})},
+      {"--mask-probability", {"0.5"}, {"--backbone", "bert4rec"}},
       {"--time-bias", {"false"}, hstu},
       {"--no-time-bias", {}, hstu},
       {"--precision-place", {"multiplicative"}, with_words(hstu, filtered)},
@@ -107,6 +108,7 @@ OptionTable train_recommend() {
 OptionTable train_language_model() {
   Json recipe = small_recipe();
   recipe["stages"] = {{{"context", 16}, {"steps", 4}}};
+  recipe["model"]["num_hidden_layers"] = 2;  // precisions are predicted between layers
   recipe["evaluate_every"] = recipe["save_every"] = 2;
   const std::string config = input_file("recipe.json", recipe.dump());
   recipe["learning_rate"] = 0.1;
@@ -123,7 +125,11 @@ OptionTable train_language_model() {
       {"--output-projection", {"false"}, filtered, "output_projection"},
   };
   for (OptionRow row : filter_rows()) {
-    if (row.option == "--warm-up-unit") row.refused = "warm_up_unit";
+    // A decoder takes some of the choices; the others are refused, which shows that the option is read.
+    if (row.option == "--estimator") row.value = {"reml_conjugate"};
+    if (row.option == "--score-noise") row.also = {};
+    for (const char* option : {"--score-noise", "--kriging", "--norm-jacobian", "--decay-owner", "--warm-up-unit"})
+      if (row.option == option) row.refused = any_refusal;
     row.also = with_words(filtered, row.also);
     rows.push_back(row);
   }
@@ -163,7 +169,7 @@ OptionTable train_finetune() {
       {"--weight-decay", {"0.9"}, {"--learning-rate", "1e-2"}},
       {"--warmup-ratio", {"0.9"}},
       {"--max-gradient-norm", {"0.01"}},
-      {"--max-length", {"14"}},
+      {"--max-length", {"14"}, {}, "raise --max-length"},
       {"--dtype", {"bfloat16"}},
       {"--precision-learning-rate", {"3"}, filtered},
       {"--lora-rank", {"2"}},
@@ -197,9 +203,9 @@ OptionTable evaluate_recommend() {
       {"--items", {foreign + "recbole/items.csv"}, with_words(recbole, {"!--items"})},
       {"--items", {items}, {}, "--items"},
       {"--heads", {"2"}, {}, "--heads"},
-      {"--data", {timed_interactions()}, {}, "split"},
+      {"--data", {timed_interactions()}, {}, any_refusal},
       {"--keep-seen"},
-      {"--other-split", {}, {"--data", histories(), "--min-item-count", "4"}},
+      {"--other-split", {}, {"--duplicates", "first"}},
       {"--validation"},
       {"--top-k", {"3"}, {"--top-k", "2", "--out", "best.csv"}},
       {"--out", {"other.csv"}, {"--top-k", "2", "--out", "best.csv"}},
@@ -211,15 +217,15 @@ OptionTable evaluate_recommend() {
 
 OptionTable make_histories() {
   const Words synthetic = {"!--data", "!--density", "--synthetic", "--noise", "0.3,1.5",
-                           "--users", "30",         "--items",     "20"};
+                           "--users", "30",         "--items",     "40"};
   std::vector<OptionRow> rows = {
       {"--data", {timed_interactions()}},
       {"--density", {"0.3"}},
-      {"--noise", {"0.5"}},
-      {"--synthetic", {}, {"!--data", "!--density"}},
+      {"--noise", {"0.5"}, {"!--density", "--noise", "0.2"}},
+      {"--synthetic", {}, {"!--data", "!--density", "--noise", "0.3,1.5", "--users", "30", "--items", "40"}},
       {"--seed", {"7"}},
       {"--users", {"20"}, synthetic},
-      {"--items", {"30"}, synthetic},
+      {"--items", {"60"}, synthetic},
       {"--shortest", {"10"}, synthetic},
       {"--longest", {"9"}, synthetic},
       {"--dimensions", {"2"}, synthetic},
@@ -227,7 +233,10 @@ OptionTable make_histories() {
       {"--items-file", {"items.csv"}, synthetic},
       {"--out", {"other.txt"}},
   };
-  for (const OptionRow& row : interaction_rows({})) rows.push_back(row);
+  for (OptionRow row : interaction_rows({})) {
+    if (row.option == "--split") row.refused = any_refusal;  // what is written has no times
+    rows.push_back(row);
+  }
   return {{"make-histories"}, {"--data", histories(), "--density", "0.5", "--out", "thin.txt"}, rows};
 }
 
