@@ -184,7 +184,7 @@ TEST(Crossed, AnItemWithManyUsersCountsAsTheJackknifeDoes) {
 /// Nine users of four items, one of which has six of them, are as good as two: nothing is stated.
 TEST(Crossed, FewEffectiveUnitsHaveARangeWithoutALevel) {
   PairedUnits users{3, 9, std::vector<double>(27, 0), {}};
-  for (std::size_t i = 0; i < 27; ++i) users.candidate.push_back(static_cast<double>((5 * i) % 7));
+  for (std::size_t i = 0; i < 27; ++i) users.candidate.push_back(static_cast<double>(i % 9) + 0.3 * static_cast<double>((5 * i) % 7));
   const std::array<std::size_t, 9> item = {0, 0, 0, 0, 0, 0, 1, 2, 3};
   const auto found = crossed_gain(users, std::array{all_units(users)}, GainScale::difference, item);
   ASSERT_TRUE(found) << found.reason();
@@ -397,7 +397,7 @@ TEST(PooledDataSets, OneDataSetHasNoSpreadAndAMissingPIsNamed) {
   const PooledDataSets pooled = pool_data_sets(std::array{alone, data_set("b", {1, 2, 4})});
   EXPECT_THAT(pooled.naive_fisher.reason(), HasSubstr("a data set has no p: only one seed"));
   EXPECT_THAT(pooled.flips.p.reason(), HasSubstr("with 8 patterns of signs"));
-  EXPECT_EQ(to_json(pooled)["p_note"], few_seeds_note(2));
+  EXPECT_EQ(to_json(pooled)["p_note"], few_seeds_note(3));
 }
 
 TEST(PooledDataSets, SignsCancelInStoufferButNotInFisher) {
