@@ -120,7 +120,7 @@ class DepthWalk {
 
  private:
   runfile::DepthQuantiles rule_error(const FeedForwardBranch& branch, const at::Tensor& stream,
-                                     const at::Tensor& stretched) {
+                                     const at::Tensor& stretched) const {
     const std::int64_t queries = stream.size(0);
     const auto width = static_cast<double>(stream.size(1));
     const double products = width * width * static_cast<double>(branch.neurons());
