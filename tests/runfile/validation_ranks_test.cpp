@@ -43,7 +43,9 @@ TEST_F(ValidationRanks, AreReadAsTheyWereWritten) {
   const RecommendRun found = written();
   EXPECT_EQ(found.validation_target, run_.validation_target);
   for (std::size_t i = 0; i < run_.results.size(); ++i) {
-    if (run_.results[i]) EXPECT_EQ(found.results[i]->scores, run_.results[i]->scores) << i;
+    if (run_.results[i]) {
+      EXPECT_EQ(found.results[i]->scores, run_.results[i]->scores) << i;
+    }
   }
 }
 
