@@ -118,12 +118,14 @@ class Structure {
     Cursor fields(head, what);
     fields.expect("OHDR\2");
     const auto flags = fields.number<std::uint8_t>();
-    require(flags <= 3, "{}: is not of the form that gainlens writes", what);
-    const unsigned size_bytes = 1u << flags;
-    const std::vector<unsigned char> size_field = read(address + 6, size_bytes, what);
+    constexpr unsigned has_times = 0x20, times_bytes = 16;  // of objects that the plain library made
+    require((flags & ~(3 | has_times)) == 0, "{}: is not of the form that gainlens writes", what);
+    const unsigned size_bytes = 1u << (flags & 3);
+    const std::uint64_t size_at = address + 6 + ((flags & has_times) != 0 ? times_bytes : 0);
+    const std::vector<unsigned char> size_field = read(size_at, size_bytes, what);
     const std::uint64_t size = Cursor(size_field, what).number(size_bytes);
     std::vector<std::pair<std::uint64_t, std::uint64_t>> more;  // address, size
-    header.pieces.push_back(read(address + 6 + size_bytes, size, what));
+    header.pieces.push_back(read(size_at + size_bytes, size, what));
     add_messages(header, header.pieces.back(), more);
     for (std::size_t i = 0; i < more.size(); ++i) {
       constexpr std::uint64_t signature_bytes = 4;

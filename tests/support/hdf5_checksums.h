@@ -63,9 +63,10 @@ inline void repair(std::string& file, std::uint64_t begin, std::uint64_t bytes) 
 inline void repair_checksums(std::string& file) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> messages;  // where those of an object begin, and their bytes
   for (std::size_t at = file.find("OHDR"); at != std::string::npos; at = file.find("OHDR", at + 1)) {
-    const std::size_t width = std::size_t{1} << (number_in(file, at + 5, 1) & 3);
-    messages.emplace_back(at + 6 + width, number_in(file, at + 6, width));
-    repair(file, at, 6 + width + messages.back().second);
+    const std::uint64_t flags = number_in(file, at + 5, 1);
+    const std::size_t width = std::size_t{1} << (flags & 3), head = 6 + ((flags & 0x20) != 0 ? 16 : 0);
+    messages.emplace_back(at + head + width, number_in(file, at + head, width));
+    repair(file, at, head + width + messages.back().second);
   }
   for (std::size_t i = 0; i < messages.size() && i < 10'000; ++i) {
     const auto [begin, bytes] = messages[i];
