@@ -57,7 +57,8 @@ std::vector<OptionTable> all_tables() {
 /// The table with rows for the options that all subcommands share, where it has none of its own.
 OptionTable with_global_rows(OptionTable table) {
   const auto add = [&](const OptionRow& row) {
-    if (std::ranges::find(table.rows, row.option, &OptionRow::option) == table.rows.end()) table.rows.push_back(row);
+    const bool own = std::ranges::find(table.rows, row.option, &OptionRow::option) != table.rows.end();
+    if (!own && !table.unseen.contains(row.option)) table.rows.push_back(row);
   };
   add({"--json"});
   add({"--seed", {"7"}, {}, "--seed: "});

@@ -83,8 +83,8 @@ OptionTable gain_by() {
            {"--arm", {"bft"}},
            {"--metrics", {"mrr"}},
            {"--axis", {"share"}},
-           {"--seed", {"7"}, {"--json"}},
-           {"--out", {"page"}}}};
+           {"--out", {"page"}}},
+          {{"--seed", "with few seeds all arrangements are counted, and none is drawn"}}};
 }
 
 /// What k-by-frequency and error-by-precision share.
