@@ -75,7 +75,7 @@ at::Tensor plain_values(models::Decoder& model, const Write& write, const at::Te
   at::Tensor other = seen_at(model, write.mode == Mode::mean ? calibration : donor, write.site);
   if (write.head) other = other.slice(2, *write.head, *write.head + 1);
   if (write.mode == Mode::mean) return other.to(at::kDouble).mean(1, true).to(part.scalar_type()).expand_as(part);
-  return write.position ? other.slice(1, *write.position, *write.position + 1) : other;
+  return write.position ? other.slice(1, write.position->first, write.position->end) : other;
 }
 
 class Passes : public ::testing::TestWithParam<NamedConfig> {};
@@ -99,7 +99,7 @@ TEST_P(Passes, EqualThePlainWay) {
         at::Tensor changed = tensor.clone();
         at::Tensor part = changed;
         if (write.head) part = part.slice(2, *write.head, *write.head + 1);
-        if (write.position) part = part.slice(1, *write.position, *write.position + 1);
+        if (write.position) part = part.slice(1, write.position->first, write.position->end);
         before = part.to(at::kDouble).norm().item<double>();
         part.copy_(plain_values(model, write, part.clone(), other, other));
         after = part.to(at::kDouble).norm().item<double>();
