@@ -62,7 +62,7 @@ TEST(SplitFields, ABackslashMayMakeAQuoteACharacter) {
               ElementsAre("C:\\", "a\\nb", "two\" ways"));
   std::vector<std::string> fields;
   EXPECT_EQ(split_fields(R"("a\")", ';', fields, Quotes::backslash), "opens a quote that is never closed");
-  EXPECT_EQ(split_fields(R"("say \"no\"")", ';', fields), "has text behind the closing quote of a field");
+  EXPECT_EQ(split_fields(R"("say \"no\"")", ';', fields), "has text after the closing quote of a field");
 }
 
 TEST(Quotes, AreReadAndNamed) {

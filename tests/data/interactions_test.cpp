@@ -84,10 +84,13 @@ TEST_F(InteractionsTest, RecBoleColumnsStandInAnyOrderBesideOthers) {
 }
 
 TEST_F(InteractionsTest, RecBoleWithoutTimesKeepsTheOrderOfTheFile) {
-  const Interactions data = read("user_id:token\titem_id:token\nu\tz\nu\ta\nu\tz\n", {.ties = {TiePolicy::Kind::item}});
+  const std::string content = "user_id:token\titem_id:token\nu\tz\nu\ta\nu\tz\n";
+  const Interactions data = read(content);
   EXPECT_EQ(sequences(data), (ItemsOfUsers{{"u", "z a z"}}));  // a repeated item is no mistake where there is no time
   EXPECT_TRUE(data.time.empty());
   EXPECT_EQ(data.tied, 0);
+  EXPECT_THAT([&] { read(content, {.ties = {TiePolicy::Kind::item}}); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("has no times, so its order is that of the file")));
 }
 
 TEST_F(InteractionsTest, LineEndsByteOrderMarkAndBlankLinesAtTheEnd) {

@@ -142,7 +142,7 @@ TEST_F(Tables, AnotherDelimiterIsNamed) {
               HasSubstr("is one column if tabs split it; if it is spl"));
   // With quotes, commas split the header into nothing that can be read.
   EXPECT_EQ(refusal("\"user\";\"item\"\n\"u\";\"a\"\n"),
-            "the header '\"user\";\"item\"' has text behind the closing quote of a field if commas split it; if it is "
+            "the header '\"user\";\"item\"' has text after the closing quote of a field if commas split it; if it is "
             "split by semicolons, give --delimiter semicolon");
 }
 
@@ -187,7 +187,7 @@ TEST_F(Tables, QuotesMayBeCharacters) {
                               R"("v";"\\";"4";"1")"
                               "\n"
                               R"("u";"x";"200";"9")";
-  EXPECT_THAT(refusal(escaped, {.delimiter = ';'}), HasSubstr("line 2 has text behind the closing quote"));
+  EXPECT_THAT(refusal(escaped, {.delimiter = ';'}), HasSubstr("line 2 has text after the closing quote"));
   expect_same(read(escaped, {.delimiter = ';', .quotes = Quotes::backslash}), "escaped quotes");
   EXPECT_THAT(refusal(escaped, {.delimiter = ';', .quotes = Quotes::none}), HasSubstr("no column has a known name"));
 }
