@@ -110,8 +110,8 @@ TEST(SinkVerdict, ARunThatLookedEverywhereCountsSinksOnEveryKey) {
   const TemporaryFolder folder;
   const auto reader = write_run(folder.path() / "run", run);
   const SinkVsK sinks = sink_vs_k(reader);
-  SinkKeys keys{0.3, false, usable_lengths(reader), {}, {}, {}, {}, Cells::of(reader, std::vector<double>(2 * 4 * 32)),
-                0};
+  const Cells none = Cells::of(reader, std::vector<double>(2 * 4 * 32));
+  SinkKeys keys{0.3, false, usable_lengths(reader), {}, {}, {}, {}, {}, none, none, none, 0};
   const auto ruled = [&] {
     return verdicts(context(reader), context_by_attention(reader), gain_theory(reader), sinks,
                     Maybe<SinkCount>::none("not counted"), any_sinks(keys, sinks))
