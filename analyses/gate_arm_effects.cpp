@@ -107,14 +107,17 @@ Maybe<ContextSlope> context_slope(const GateArmsRun& run, std::size_t arm, std::
                          [](std::int64_t tokens) { return std::log(static_cast<double>(tokens)); });
   std::vector<double> slopes;
   slopes.reserve(run.documents());
+  double largest = 0;  // loss
   for (std::size_t document = 0; document < run.documents(); ++document) {
     std::vector<double> values;
     values.reserve(run.contexts.size());
-    for (std::size_t context = 0; context < run.contexts.size(); ++context)
+    for (std::size_t context = 0; context < run.contexts.size(); ++context) {
       values.push_back(run.readings[arm][document][context].nll - run.readings[0][document][context].nll);
+      largest = std::max(largest, std::abs(run.readings[0][document][context].nll));
+    }
     slopes.push_back(slope_of(logarithms, values));
   }
-  return ContextSlope{mean(slopes), resampled_interval(slopes, seed), skewness(slopes)};
+  return ContextSlope{mean(slopes), resampled_interval(slopes, seed), skewness(slopes, largest)};
 }
 
 std::size_t trained_context(const GateArmsRun& run) {

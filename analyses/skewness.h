@@ -13,6 +13,8 @@ inline constexpr double most_skewness = 1;
 /// Third moment about the mean over the 3/2 power of the second, both with ddof 0; above 0 with a long tail upwards.
 /// Missing with fewer than three values, or if they are alike.
 /// @param values  finite
-Measured skewness(std::span<const double> values);
+/// @param scale   size of the terms that the values were computed from: if they differ by its rounding alone, they are
+///     alike; 0: only equal values are
+Measured skewness(std::span<const double> values, double scale = 0);
 
 }  // namespace gainlens::analyses

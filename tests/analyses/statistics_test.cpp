@@ -45,6 +45,8 @@ TEST(Statistics, SkewnessByHand) {
   EXPECT_NEAR(*skewness(std::array{1.0, 2.0, 3.0}), 0, 1e-12);
   EXPECT_FALSE(skewness(std::array{1.0, 2.0}));
   EXPECT_FALSE(skewness(std::array{1.0, 1.0, 1.0}));
+  EXPECT_FALSE(skewness(std::array{0.0, 0.0, 1e-12}, 4));  // rounding of numbers of size 4
+  EXPECT_TRUE(skewness(std::array{0.0, 0.0, 1e-5}, 4));
 }
 
 TEST(Statistics, TiesShareTheAverageRank) {

@@ -202,7 +202,7 @@ TEST(CompareForest, EachRowHasBothIntervalsAndItsLevel) {
                     Not(HasSubstr("range"))));
   const CaptionedFigure ranges = Page({with_seeds(2)}).blocks<CaptionedFigure>(decisions_section()).at(0);
   EXPECT_THAT(ranges.figure->script, AllOf(HasSubstr("$lines_1_2 <<"), HasSubstr("range, no level")));
-  EXPECT_THAT(ranges.caption.shows, HasSubstr("ranges of two seeds, which have no level"));
+  EXPECT_THAT(ranges.caption.shows, HasSubstr("are ranges without a level: of two seeds, or of too few units"));
   const CaptionedFigure users = Page({with_seeds(1)}).blocks<CaptionedFigure>(decisions_section()).at(0);
   EXPECT_THAT(users.caption.shows, AllOf(HasSubstr("intervals over users alone"), Not(HasSubstr("naive"))));
 }
@@ -212,11 +212,11 @@ TEST(CompareForest, ACandidateFarOffLeavesTheOthersTheAxis) {
   for (std::size_t i = 6; i < 9; ++i) {
     for (double& rank : run.results[i]->scores.at("rank")) rank = rank == 1 ? 8 : 20;
   }
-  // bft gains some percent of two users; popularity loses nearly all
+  // bft gains a little of every user; popularity loses nearly all
   for (std::size_t i = 3; i < 6; ++i) {
-    for (const std::size_t user : {0u, 30u}) run.results[i - 3]->scores.at("rank")[user] = 4;
-    run.results[i]->scores.at("rank") = run.results[i - 3]->scores.at("rank");
-    for (const std::size_t user : {0u, 30u}) run.results[i]->scores.at("rank")[user] = 1;
+    std::vector<double>& plain = run.results[i - 3]->scores.at("rank");
+    plain.assign(plain.size(), 4);
+    run.results[i]->scores.at("rank").assign(plain.size(), 3);
   }
   const CaptionedFigure figure = Page({run}).blocks<CaptionedFigure>(decisions_section()).at(0);
   ASSERT_TRUE(figure.figure) << figure.figure.reason();

@@ -41,7 +41,7 @@ PromptLook small_look() {
     one.column_mean = one.key_mean = {0.75, 0.25, nan};
   }
   look.query = LookedQuery{3, 1, 2, {0.375, 0.125, 0.5}};
-  look.lens = {{1, 3, {{4, "no", 1, 1}}, 0.5, 1},
+  look.lens = {{1, 3, {{4, "no", 1, 1}}, 0.5, 1, LensAnswer{9, -2.5, 0.0625}},
                {2, 3, {{4, "</td><b>", 2.5, 0.75}}, 0.5625, 0.25, LensAnswer{7, -1.5, 0.125}}};
   look.lens_answer = 6;
   look.lens_answer_text = "\x1b[1m";
@@ -86,7 +86,8 @@ TEST(LookReport, IsAPageWithTables) {
   EXPECT_EQ(read_text_file(folder.path() / "page/tables/lens.csv"),
             "position,layer,rank,id,token,logit,probability\n1,3,1,4,no,1,1\n2,3,1,4,</td><b>,2.5,0.75\n");
   EXPECT_EQ(read_text_file(folder.path() / "page/tables/lens-layers.csv"),
-            "position,layer,entropy,kl_to_last,answer,answer_rank,answer_logit,answer_probability\n1,3,0.5,1\n"
+            "position,layer,entropy,kl_to_last,answer,answer_rank,answer_logit,answer_probability\n"
+            "1,3,0.5,1,6,9,-2.5,0.0625\n"
             "2,3,0.5625,0.25,6,7,-1.5,0.125\n");
   EXPECT_EQ(read_text_file(folder.path() / "page/tables/keys.csv"), "position,mean_weight,heads\n0,0.75,2\n1,0.25,0\n");
 }

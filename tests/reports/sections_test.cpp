@@ -233,8 +233,8 @@ TEST(SinkMap, TheMassOfWeakerKeysIsShownWithoutASinkToo) {
   EXPECT_EQ(strong[0]->layer, 1);
   EXPECT_FALSE(strong[0]->is_sink);
   EXPECT_FALSE(strong[0]->token_alone);
-  EXPECT_EQ(shown(strong[0]->mass), "≥ 0.39");
-  EXPECT_EQ(shown(strong[1]->mass), "0.24");
+  EXPECT_EQ(shown(strong[0]->mass), "≥ 0.390");
+  EXPECT_EQ(shown(strong[1]->mass), "0.240");
   EXPECT_EQ(sink_sentence(map, [](const std::string& token) { return token; }),
             "BOS is a sink for early queries only in layer 0. 1 of 6 heads has a sink, 1 of them for early queries "
             "only.");

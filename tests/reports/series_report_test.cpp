@@ -70,7 +70,7 @@ TEST(SeriesReport, BarsEndWhereAQuantityCanGoNoFarther) {
     run.weights = weights;
     run.value = [one](const gainlens::testing::CellKey& key) -> std::optional<double> {
       if (key.name == "summary/kalman_gain") return one ? 1 : 0.8 + 0.1 * static_cast<double>(key.sample);
-            return std::nullopt;
+      return std::nullopt;
     };
     return gainlens::testing::write_run(folder.path() / std::string(1, weights), run);
   };
