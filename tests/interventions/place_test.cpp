@@ -80,7 +80,8 @@ TEST(Place, AKnockoutIsASoftmaxWithoutTheKeys) {
     scores.select(3, 0).fill_(-HUGE_VAL);
     const at::Tensor expected = scores.softmax(-1).slice(3, 0, length).slice(2, 1);
     const at::Tensor found = new_values(arm.writes.front(), native, {}, {});
-    EXPECT_LT((found - expected).abs().max().item<double>(), 1e-12) << sink;
+    // Where key 0 has nearly all of the weight, the rest has few digits.
+    EXPECT_LT((found - expected).abs().max().item<double>(), 1e-10) << sink;
   }
   const auto sites = models::decoder_sites(small_config());
   const Arm all = place_arm(parse_intervention("blocks.1.attn.hook_pattern[key=0]=knockout"), small_config(), sites,

@@ -58,7 +58,7 @@ TEST(InterventionText, WrongListsAreRefused) {
   EXPECT_THAT(refusal("a[position=1:5]=zero + a[position=4]=zero"), HasSubstr("two writes change the same numbers"));
   EXPECT_EQ(refusal("a[position=1:4]=zero + a[position=4]=zero"), "accepted");
   EXPECT_THAT(refusal("blocks.{1,2.hook=zero"), HasSubstr("the brace '{' is not closed"));
-  EXPECT_THAT(refusal("blocks.{}.hook=zero"), HasSubstr("layer  must be a whole number"));
+  EXPECT_THAT(refusal("blocks.{}.hook=zero"), HasSubstr("must be a whole number from 0 on, or START:STOP"));
   EXPECT_THAT(refusal("a[head=0:99999999]=zero"), HasSubstr("the most are 4096"));
   EXPECT_THAT(refusal("a.{0:100}[head=0:100]=zero"), HasSubstr("the most are 4096"));
   EXPECT_THAT(refusal("p[key=0]=knockout + p[key=4]=knockout"), HasSubstr("give a knockout one range of keys"));
