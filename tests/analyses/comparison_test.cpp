@@ -91,7 +91,7 @@ TEST(Comparison, HeadByHead) {
   EXPECT_NEAR(*head.quantities[1].difference, 0, 1e-12);  // -0.1, 0, 0.1
   EXPECT_NEAR(head.quantities[1].interval->high, 4.302653 * 0.1 / std::sqrt(3), 1e-6);
   EXPECT_EQ(head.quantities[0].pairs, 3u);
-  EXPECT_EQ(*result.heads[0].quantities[1].first, 0);  // no sink
+  EXPECT_EQ(*result.heads[0].quantities[1].first, 0);                         // no sink
   EXPECT_NEAR(*find(result, 0, "sink_mass").first, (0.6 + 0.2) / 16, 1e-12);  // a key below 0.3 counts
   EXPECT_EQ(to_json(result).at("heads").at(8).at("layer"), 2);
   for (std::size_t i = 0; i < compared_head_quantities.size(); ++i) {

@@ -184,7 +184,8 @@ TEST(Crossed, AnItemWithManyUsersCountsAsTheJackknifeDoes) {
 /// Nine users of four items, one of which has six of them, are as good as two: nothing is stated.
 TEST(Crossed, FewEffectiveUnitsHaveARangeWithoutALevel) {
   PairedUnits users{3, 9, std::vector<double>(27, 0), {}};
-  for (std::size_t i = 0; i < 27; ++i) users.candidate.push_back(static_cast<double>(i % 9) + 0.3 * static_cast<double>((5 * i) % 7));
+  for (std::size_t i = 0; i < 27; ++i)
+    users.candidate.push_back(static_cast<double>(i % 9) + 0.3 * static_cast<double>((5 * i) % 7));
   const std::array<std::size_t, 9> item = {0, 0, 0, 0, 0, 0, 1, 2, 3};
   const auto found = crossed_gain(users, std::array{all_units(users)}, GainScale::difference, item);
   ASSERT_TRUE(found) << found.reason();
