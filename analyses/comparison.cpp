@@ -284,7 +284,9 @@ const std::vector<ComparedQuantity>& compared_quantities() {
           {stored.name, stored.label, stored.unit, stored.window == runfile::Window::last_quarter ? deep : all});
     }
     list.push_back({"sink_share", "sink share", "1", "layers that see key 0, column mean above 0.3"});
-    list.push_back({"sink_mass", "sink mass", "1", "all layers, keys that take most attention, second-half queries"});
+    list.push_back(
+        {"sink_mass", "sink mass", "1",
+         "all layers, keys with a column mean of at least 1/sqrt(n), or 0.1 from n = 100 on, second-half queries"});
     list.push_back({"nll", "NLL", "nats per token", "every predicted token"});
     return list;
   }();

@@ -49,7 +49,7 @@ SplitPolicy parse_split_policy(std::string_view text) {
   const auto colon = text.find(':');
   const std::string_view kind = text.substr(0, colon);
   static const std::array<std::string, 2> kinds = {std::string(leave_one_out), std::string(temporal)};
-  CHECK(kind == temporal, "--split: '{}'; must be leave-one-out, temporal:SHARE or temporal:DATE{}",
+  CHECK(kind == temporal, "--split: '{}'; must be leave-one-out, temporal:SHARE or temporal:TIME{}",
         printable(text, 40), did_you_mean(kind, kinds));
   const std::string_view given = colon == std::string_view::npos ? std::string_view() : text.substr(colon + 1);
   if (const auto date = seconds_of_date(given)) return {.moment = *date};

@@ -15,7 +15,8 @@ constexpr runfile::HeadQuantity sink_mass{"sink_mass",
                                           runfile::Window::second_half,
                                           runfile::Stored::nowhere,
                                           4,
-                                          "attention weight of the keys that most queries attend to"};
+                                          "attention weight of the keys with a column mean of at least 1/sqrt(n), "
+                                          "or 0.1 from n = 100 on"};
 
 }  // namespace
 

@@ -83,7 +83,8 @@ Caption map_caption(Runs runs) {
   const std::string what =
       map.everywhere
           ? fmt::format(
-                "Sink mass: share of its attention that a head gives to keys which most queries attend to. A "
+                "Sink mass: share of its attention that a head gives to keys with a column mean of at least "
+                "1/sqrt(n), or 0.1 from n = 100 on. A "
                 "head with a mark has a sink: a key that gets at least {:g} of the attention of the queries "
                 "that see it, on average.",
                 map.threshold)

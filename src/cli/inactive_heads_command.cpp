@@ -220,7 +220,8 @@ void add_inactive_heads(CLI::App& app, const GlobalOptions& global, Action& acti
       ->required();
   command->add_option("--samples", arguments->samples, "Number of documents")->capture_default_str();
   add_targets_option(*command, arguments->targets);
-  command->add_option("--draws", arguments->draws, "Number of random orders of heads [39]; fewer give no p");
+  command->add_option("--draws", arguments->draws,
+                      "Number of random orders of heads (default: 39, the fewest that give a p)");
   add_dtype_option(*command, arguments->dtype);
   command->add_flag("--stream-weights", arguments->stream_weights,
                     "For models larger than memory: read each layer from the files when it runs. The numbers are the "

@@ -44,7 +44,7 @@ struct LensRow {
   std::int64_t position = 0, layer = 0;
   std::vector<NextToken> next;       ///< the most likely first
   double entropy = 0;                ///< of the distribution, nats
-  double kl_to_last = 0;             ///< from this distribution to that of the last layer, nats
+  double kl_to_last = 0;             ///< sum q (ln q - ln p), nats: q of the last layer, p of this one
   std::optional<LensAnswer> answer;  ///< of PromptLook::lens_answer
 };
 

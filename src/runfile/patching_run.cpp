@@ -112,7 +112,6 @@ PatchingRun read_patching_run(const fs::path& folder) {
     PatchingRun run;
     run.request = json.at("request");
     CHECK(run.request.is_object(), "its request is no object");
-    CHECK(run.request.is_object(), "its request is no object");
     for (const Json& patch : json.at("patches")) run.patches.push_back(patch_from(patch));
     CHECK(!run.patches.empty(), "no patches");
     for (const PatchDirection direction : patch_directions) {

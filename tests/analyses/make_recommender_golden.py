@@ -66,8 +66,8 @@ def long_ranks(random):
 
 
 def anova(values, unit=None):
-    """Variances of the mean of values [seed, user], from mean squares of a two-way table. With units: by leaving out all
-    users of one unit at a time; the degrees of freedom are the effective number of units - 1."""
+    """Variances of the mean of values [seed, user], from mean squares of a two-way table. With units: by leaving out
+    all users of one unit at a time; the degrees of freedom are the effective number of units - 1."""
     seeds_count, users = values.shape
     by_seed = values.mean(axis=1)
     seed_variance = by_seed.var(ddof=1) / seeds_count

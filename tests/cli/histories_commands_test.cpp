@@ -100,7 +100,8 @@ TEST_F(HistoriesCommands, NoFileIsReplaced) {
   expect_refused(make({"--data", data_, "--density", "0.5"}, "none/x"), "--out: there is no folder");
   expect_refused(make({"--data", data_, "--density", "0.5"}, "x/"), "--out: ");
   expect_refused(make({"--data", data_, "--density", "0.5"}, std::string(300, 'x')), "cannot be the name of a file");
-  expect_refused(make({"--data", data_, "--density", "0.5"}, "x.txt.gz"), "the file is plain text; give it a name that ends in");
+  expect_refused(make({"--data", data_, "--density", "0.5"}, "x.txt.gz"),
+                 "the file is plain text; give it a name that ends in");
   expect_refused(make({"--synthetic", "--noise", "1", "--items-file", file("folder/../x")}, "x"),
                  "is the file of --out; choose another name");
   EXPECT_EQ(bytes_of(data_), before);

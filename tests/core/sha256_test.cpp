@@ -52,8 +52,9 @@ TEST(Sha256, FileThatCannotBeReadIsNamed) {
   EXPECT_THAT([&] { sha256_file(folder.path() / "lost"); },
               ThrowsMessage<InvalidArgument>(HasSubstr("lost: no such file")));
   ASSERT_EQ(::mkfifo((folder.path() / "pipe").c_str(), 0600), 0);
-  EXPECT_THAT([&] { sha256_file(folder.path() / "pipe"); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("pipe: not a regular file; pipes and devices are not read here")));
+  EXPECT_THAT(
+      [&] { sha256_file(folder.path() / "pipe"); },
+      ThrowsMessage<InvalidArgument>(HasSubstr("pipe: not a regular file; pipes and devices are not read here")));
   EXPECT_THAT([&] { sha256_file(folder.path()); },
               ThrowsMessage<InvalidArgument>(HasSubstr("a folder; a file is needed here")));
 }

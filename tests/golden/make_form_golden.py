@@ -2,10 +2,10 @@
 
     python tests/golden/make_form_golden.py
 
-Each form changes keys of config.json, or the names and the layout of the tensors, of a checkpoint in tests/golden/models
-(or of random small one whose configuration is here). The logits are those of the last of 60 positions, from Hugging Face
-transformers in float64 (reference_model.py). Needs torch and transformers. "prefix", "stack" and "split" are what the
-test does to the tensors; this script does the same.
+Each form changes keys of config.json, or the names and the layout of the tensors, of a checkpoint in
+tests/golden/models. The logits are those of the last of 60 positions, from Hugging Face transformers in float64
+(reference_model.py). Needs torch and transformers. "prefix", "stack" and "split" are what the test
+does to the tensors; this script does the same.
 """
 
 import json

@@ -3,8 +3,8 @@
     python tests/journeys/sweep_goldens.py build/gainlens [--jobs N] [--many-runs LIBRARY] [--shared | NAME...]
 
 Needs numpy and h5py. NAME is a folder of tests/golden/models or a file of tests/golden/gguf; without a NAME, all are
-swept whose checkpoints ship, or with --shared all others. With LIBRARY (tests/support/many_runs.cpp), gainlens-compute is loaded once for each job and forks for each call:
-to load it takes longer than most calls.
+swept whose checkpoints ship, or with --shared all others. With LIBRARY (tests/support/many_runs.cpp), gainlens-compute
+is loaded once for each job and forks for each call: to load it takes longer than most calls.
 Each golden is swept at two lengths with --per-query, in float64, float32 and bfloat16. A GGUF file, which has the
 weights of a folder, is swept in float32 alone. Then audit, sinks, sink-vs-k and report read the run in float32. If
 every dataset of a GGUF file's run has the bits of the folder's run, these commands are not called for it: they would

@@ -192,7 +192,7 @@ TEST(StartLoss, IsThatOfThePlainModelAndThatOfTheWholeFilterAndChangesNothing) {
   task.measure_start();
   ASSERT_TRUE(task.start());
   EXPECT_EQ(task.start()->plain, plain.validation_loss());
-  begun.accumulate_gradients(0);  // the filter acts, and no weight has changed
+  begun.accumulate_gradients(0);                                       // the filter acts, and no weight has changed
   EXPECT_NEAR(task.start()->filtered, begun.validation_loss(), 1e-6);  // float32: sums round by the vector width
   EXPECT_GT(std::abs(task.start()->filtered - task.start()->plain), 1e-4);
   Json after = task.notes();
