@@ -140,7 +140,7 @@ std::vector<std::string> sites_of(std::string_view site, std::string_view text) 
   const std::size_t close = site.find('}', open);
   CHECK(close != std::string_view::npos, "{}: the brace '{{' is not closed", named(text));
   std::vector<std::string> all;
-  for (const std::int64_t number : read_numbers(site.substr(open + 1, close - open - 1), "layer ", text)) {
+  for (const std::int64_t number : read_numbers(site.substr(open + 1, close - open - 1), "layer", text)) {
     for (const std::string& rest : sites_of(site.substr(close + 1), text))
       all.push_back(fmt::format("{}{}{}", site.substr(0, open), number, rest));
     check_count(std::ssize(all), text);
