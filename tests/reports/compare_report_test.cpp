@@ -212,11 +212,12 @@ TEST(CompareForest, ACandidateFarOffLeavesTheOthersTheAxis) {
   for (std::size_t i = 6; i < 9; ++i) {
     for (double& rank : run.results[i]->scores.at("rank")) rank = rank == 1 ? 8 : 20;
   }
-  // bft gains a little of every user; popularity loses nearly all
+  // bft gains some percent of every fifth user; popularity loses nearly all
   for (std::size_t i = 3; i < 6; ++i) {
     std::vector<double>& plain = run.results[i - 3]->scores.at("rank");
     plain.assign(plain.size(), 4);
-    run.results[i]->scores.at("rank").assign(plain.size(), 3);
+    std::vector<double>& bft = run.results[i]->scores.at("rank") = plain;
+    for (std::size_t user = 0; user < bft.size(); user += 5) bft[user] = 3;
   }
   const CaptionedFigure figure = Page({run}).blocks<CaptionedFigure>(decisions_section()).at(0);
   ASSERT_TRUE(figure.figure) << figure.figure.reason();
