@@ -106,8 +106,12 @@ TEST_F(InspectData, TablesAndWhichColumnsWereRead) {
   const Json found = Json::parse(named.out);
   EXPECT_EQ(found.at("interactions"), 3);
   EXPECT_EQ(found.at("duplicates"), (Json{{"interactions", 1}, {"policy", "last"}}));
-  EXPECT_EQ(found.at("columns"),
-            (Json{{"user", "who"}, {"item", "what"}, {"time", "when"}, {"dates", true}, {"delimiter", ","}}));
+  EXPECT_EQ(found.at("columns"), (Json{{"user", "who"},
+                                       {"item", "what"},
+                                       {"time", "when"},
+                                       {"dates", true},
+                                       {"delimiter", ","},
+                                       {"quotes", "rfc4180"}}));
   expect_refusal_line(table("userId,movieId,note,time", "ratings.csv", {"--item-column", "movieid"}),
                       "ratings.csv: has no column 'movieid' (--item-column); its columns are userId, movieId, note, "
                       "time; did you mean 'movieId'?");
