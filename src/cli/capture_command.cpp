@@ -223,6 +223,7 @@ Captured captured(const CaptureArguments& arguments, const GlobalOptions& global
                              : prompts_to_run(arguments, opened.decoder->config, opened.decoder->path, global.quiet);
   const std::optional<std::int64_t> position = position_of(arguments, prompts);
   const at::ScalarType dtype = models::parse_dtype(arguments.dtype, "--dtype");
+  const std::string family = opened.family();  // load() takes what tells it
   const auto model = opened.load(dtype, kernels::compute_device(global.device));
 
   std::vector<std::int64_t> lengths;
@@ -251,7 +252,7 @@ Captured captured(const CaptureArguments& arguments, const GlobalOptions& global
   if (!arguments.prompts.batch.empty()) tensors["lengths"] = at::tensor(lengths, at::kLong);
   // "pt" is what the field's library writes; some readers ask for it.
   prompts.metadata.insert({{"format", "pt"},
-                           {"family", opened.family()},
+                           {"family", family},
                            {"gainlens_version", GAINLENS_VERSION},
                            {"model", name_of(arguments.model)},
                            {"dtype", std::string(models::dtype_name(dtype))}});

@@ -191,9 +191,6 @@ class GivenRanks {
       return proven;
     }
     const data::ItemRanks ranks = data::read_item_ranks(path, *split_, held_out_);
-    CHECK(!deterministic_ || !ranks.seeded,
-          "{}: has the column seed; --deterministic is for ranks that name no seed, leave it out",
-          printable(path.string()));
     if (!ranks.seeded) seedless_.push_back(path);
     return {std::make_shared<const runfile::RecommendRun>(
         data::run_of_ranks(ranks, *split_, printable(data::stem_of_table(path), 60), data_.name(), held_out_))};
@@ -201,6 +198,12 @@ class GivenRanks {
   /// Says how many users the data leave out.
   void tell() const {
     if (split_) data_.tell_left_out(split_->interactions());
+  }
+  /// @throws InvalidArgument  --deterministic, and every file names its seeds
+  void check_deterministic() const {
+    CHECK(!deterministic_ || !seedless_.empty(),
+          "--deterministic: is for ranks that name no seed, and every file of ranks here has the column seed; leave it "
+          "out");
   }
   bool is_seedless(const fs::path& path) const { return std::ranges::count(seedless_, path) > 0; }
 
@@ -233,6 +236,7 @@ void compare_recommenders(const CompareArguments& arguments, const GlobalOptions
   if (!arguments.out.empty()) check_holds_no_run(arguments.out);
   GivenRanks ranks(arguments);
   auto given = read_arms<runfile::RecommendRun>(arguments.runs, [&](const fs::path& path) { return ranks.read(path); });
+  ranks.check_deterministic();
   for (analyses::RecommenderArm& arm : given.arms) arm.seedless = ranks.is_seedless(arm.path);
   const std::vector<analyses::ArmPair> pairs = analyses::pair_arms(given.arms, arguments.pairing);
   auto names = paper_names(arguments.paper, pairs);

@@ -343,7 +343,7 @@ TEST_F(Intervene, WrongRequestsGetOneLine) {
   refused({"--set", head_1, "--set", head_1}, "is asked for twice");
   refused({"--set", head_1, "--each-head"}, "is asked for twice");
   refused({"--set", "blocks.1.hook_mlp_out=0", "--set", "blocks.1.hook_mlp_out=zero"}, "is asked for twice");
-  refused({"--set", head_1, "--modes", "zero"}, "--modes: belongs to --each-head");
+  refused({"--set", head_1, "--modes", "zero"}, "--modes: belongs to --heads, --each-head");
   refused({"--each-head", "--modes", "zro"}, "did you mean 'zero'?");
   refused({"--each-head", "--modes", "zero,zero"}, "'zero' is given twice");
   refused({"--each-head", "--modes", "mean"}, "--calibration: missing");

@@ -162,7 +162,7 @@ TEST_F(Patching, IsEstimatedByOneBackwardPass) {
                   patches.at(i).at("metric").get<double>() - exact.at(direction).at("base").get<double>(), 1e-5);
     }
   }
-  EXPECT_THAT(call(words).out, HasSubstr("rank correlation "));
+  EXPECT_THAT(call(words).out, HasSubstr("rank correlation\n"));
   expect_refused(call({"--approximate"}), "needs --answer and --foil");
   const std::string table = folder_.path() / "estimates.csv";
   words.insert(words.end(), {"--out", table});

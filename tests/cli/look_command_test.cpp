@@ -237,7 +237,8 @@ TEST_F(Look, ABatchRunsAllOrNothing) {
   broken(R"({"prompt": "a", "b": 1})", "line 2: must be");
   broken(R"({"prompt": ""})", "line 2: the prompt is empty");
   broken("{\"prompt\": \"\xff\"}", "line 2");
-  broken(R"({"prompt": "A"})", "line 2: --query: position 2; the prompt has positions 0 to 1", {"--query", "2"});
+  broken(R"({"prompt": "A"})", "line 2: --query: position 2; the prompt has positions 0 to 1",
+         {"--query", "2", "--lens"});
   std::string longest;
   for (int i = 0; i < 5000; ++i) longest += "A ";
   broken(R"({"prompt": ")" + longest + "\"}", "line 2: the prompt has ");
