@@ -45,7 +45,8 @@ void describe_application(CLI::App& app, GlobalOptions& global, const std::funct
 void check_working_folder();
 
 /// @param app  has parsed the command line
-/// @throws InvalidArgument  --threads or --device is wrong, the subcommand computes on the CPU alone, or it draws nothing
+/// @throws InvalidArgument  --threads or --device is wrong, the subcommand computes on the CPU alone, or it draws
+/// nothing
 ///     at random and --seed was given
 void check_global_options(const CLI::App& app, const GlobalOptions& global);
 
