@@ -95,7 +95,7 @@ TEST(GradientPass, KnowsWhatIsRoundingAlone) {
     return pass.estimate(arm_of("blocks.1.hook_resid_pre" + text, model, at::kFloat), {}, {}).acts();
   };
   EXPECT_TRUE(acts("[position=12]=zero"));
-  EXPECT_TRUE(acts("[position=3]=0.5"));
+  EXPECT_TRUE(acts("[position=12]=0.5"));
   EXPECT_FALSE(acts("[position=12]=1.0000001"));
   EXPECT_FALSE(GradientPass(model, ids, {"ln_final.hook_normalized"}, {}, {.pair = AnswerPair{3, 8}, .reference = {}})
                    .estimate(arm_of("ln_final.hook_normalized[position=3]=zero", model, at::kFloat), {}, {})
