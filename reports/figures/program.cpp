@@ -1,5 +1,6 @@
 #include "reports/figures/program.h"
 
+#include "core/environment.h"
 #include "core/error.h"
 #include "core/file_descriptor.h"
 
@@ -12,6 +13,7 @@
 
 #include <array>
 #include <cerrno>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -123,6 +125,16 @@ int wait_for(pid_t child, const std::string& program) {
   return status;
 }
 
+/// Whether a program of this name lies in no folder of PATH that we may read. posix_spawnp says "permission denied" for
+/// such a program where PATH also names a folder that we may not read.
+bool is_missing(const std::string& program) {
+  if (program.find('/') != std::string::npos) return false;
+  std::istringstream folders(process_environment()("PATH").value_or(""));
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (::access((std::filesystem::path(folder) / program).c_str(), F_OK) == 0) return false;
+  return true;
+}
+
 }  // namespace
 
 std::string run_program(const std::vector<std::string>& arguments, const std::filesystem::path& folder,
@@ -134,7 +146,8 @@ std::string run_program(const std::vector<std::string>& arguments, const std::fi
   pid_t child = 0;
   const int failed = ::posix_spawnp(&child, program.c_str(), child_begins.files(), child_begins.attributes(),
                                     pointers(words).data(), pointers(variables).data());
-  if (failed == ENOENT) throw_run_failed("{}: not found on PATH; install {}", program, install);
+  if (failed == ENOENT || (failed == EACCES && is_missing(program)))
+    throw_run_failed("{}: not found on PATH; install {}", program, install);
   if (failed != 0) throw_run_failed("{}: cannot be started: {}", program, reason(failed));
 
   Written written = read_all(out, errors);

@@ -57,7 +57,7 @@ std::string positions_of(const analyses::SinkGroup& group) {
 
 /// The sink mass of every head by token: for each token text of a layer its mass in each head. Rows are
 /// [length, layer, text, positions, chunks], places on the axes of the page's numbers. "full" lists for each length the
-/// heads, by their place over all layers, whose mass may be larger.
+/// heads, by their place over all layers, whose mass may be larger; "mass" is the place of the mass among quantities.
 void add_sinks(const SweepRun& run, const HeadMeans& means, OrderedJson& words, EmbeddedData& data) {
   if (!analyses::has_sink_keys(run.reader())) {
     words["sinks_reason"] =
@@ -94,8 +94,11 @@ void add_sinks(const SweepRun& run, const HeadMeans& means, OrderedJson& words, 
       if (sinks.mass_of(length, head / means.heads, head % means.heads).at_least) heads.push_back(head);
     full.push_back(std::move(heads));
   }
+  const auto mass = std::find_if(means.quantities.begin(), means.quantities.end(),
+                                 [](const HeadMeans::Quantity& one) { return one.info.name == "sink_mass"; });
   words["sinks"] = {
       {"full", full},
+      {"mass", mass - means.quantities.begin()},
       {"note", left_out == 0 ? std::string()
                              : fmt::format(" The page holds the {} tokens with most mass of each layer.", most_groups)},
       {"rows", rows},

@@ -534,7 +534,7 @@ and two after it with a pass over the whole text; of `gate-arms` the native arm 
 same in float64; of `inactive-heads` the loss and that without one head with the reference, and the curves with the same
 in float64; of `train finetune` the loss of the first step of all weights with logits in float64 (its gradients have a
 test of their own). This table is what it saw. For each command it has three signs, in float32, float64 and bfloat16,
-for safetensors; behind the stroke the same for GGUF.
+for safetensors; after the stroke the same for GGUF.
 
 - `=` exact: the reference's numbers, within the tolerances above; numbers that the reference does not have: those of the
   same in float64, within 1e-3, changes of a loss within 2e-5 nats; a loss of training within 1e-5 of itself

@@ -56,6 +56,7 @@ SyntheticRun run_with_weak_keys() {
     if (name == "position") return one.position;
     if (name == "token") return one.position == 0 ? 1 : 30;
     if (name == "queries") return 24;
+    if (name == "stream_dimension") return 5;
     if (name == "column_mean") return one.column_mean;
     if (name == "second_half_mean") return one.second_half_mean;
     return 0.5;

@@ -111,11 +111,11 @@ const explore = (place, {colours, scatters, runs}, numbers) => {
   });
   const sinks = (head) => {
     if (!run.sinks) return make('p', {class: 'absent'}, run.sinks_reason);
-    const {rows, at, note, full} = run.sinks;
+    const {rows, at, note, full, mass: total} = run.sinks;
     const mass = (i) => numbers[at + i * run.heads + head % run.heads];
     const own = [...rows.keys()].filter((i) => rows[i][0] === on.length && rows[i][1] === layer(head) && mass(i) > 0)
       .sort((a, b) => mass(b) - mass(a));
-    const all = `${said(run.quantities.findIndex(({name}) => name === 'sink_mass'), head)} at ${now()}`;
+    const all = `${said(total, head)} at ${now()}`;
     if (!own.length) return make('p', {class: 'readout'}, `Its ${all}.`);
     return table(`Its ${all}${full[on.length].includes(head) ? ' or more: the list of keys is full' : ''}. By token:` +
       (own.length > 8 ? ` ${own.length - 8} with less mass are left out.` : '') + note,
