@@ -10,6 +10,7 @@
 
 #include <filesystem>
 #include <map>
+#include <regex>
 #include <stdexcept>
 
 namespace gainlens::testing {
@@ -128,6 +129,8 @@ std::vector<OptionRow> interaction_rows(const Words& also) {
   const std::string csv = timed_interactions();
   const std::string bare = input_file("bare.csv", table(',', false));
   const std::string other = input_file("semicolons.csv", table(';', true));
+  const std::string quoted = input_file(
+      "quoted.csv", std::regex_replace(table(',', true), std::regex("\\bu(\\d+),(\\d*[02468]),"), "\"u$1\",$2,"));
   return {
       {"--ties", {"item"}, of(csv)},
       {"--min-item-count", {"3"}, of(csv)},
@@ -137,6 +140,7 @@ std::vector<OptionRow> interaction_rows(const Words& also) {
       {"--item-column", {"other_item"}, of(csv)},
       {"--time-column", {"other_time"}, of(csv)},
       {"--delimiter", {"semicolon"}, of(other)},
+      {"--quotes", {"none"}, of(quoted)},
       {"--no-header", {}, of(bare, {"--user-column", "1", "--item-column", "2", "--time-column", "3"})},
   };
 }
@@ -151,6 +155,7 @@ std::vector<OptionRow> refused_interaction_rows(const Words& also) {
                                                                   {"--item-column", {"item"}},
                                                                   {"--time-column", {"time"}},
                                                                   {"--delimiter", {"semicolon"}},
+                                                                  {"--quotes", {"none"}},
                                                                   {"--no-header", {}}})
     rows.push_back({option, value, also, any_refusal});
   return rows;

@@ -178,6 +178,7 @@ OptionTable intervene() {
       {"--foil", {"31"}, {"--answer", "11", "--foil", "30"}},
       {"--set", {"blocks.0.attn.hook_z[head=2]=zero"}},
       {"--interventions", {input_file("two.json", two)}, {"--interventions", input_file("one.json", one)}},
+      {"--heads", {"1.2"}, {"!--set", "--heads", "0.1"}},
       {"--each-head", {}, {"!--set", "--each-layer"}},
       {"--each-kv-head", {}, {"!--set", "--each-layer"}},
       {"--each-layer"},

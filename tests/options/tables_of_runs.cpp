@@ -44,18 +44,20 @@ OptionTable check() {
 }
 
 OptionTable compare() {
-  const std::string ranks = [] {
-    std::string text = "user,target,rank,seed\n";
-    for (int seed = 0; seed < 2; ++seed) {
+  const auto ranks_of = [](int seeds) {
+    std::string text = seeds > 1 ? "user,target,rank,seed\n" : "user,target,rank\n";
+    for (int seed = 0; seed < seeds; ++seed) {
       const auto add = [&](const std::string& user, int target, int rank) {
-        text += user + "," + std::to_string(target) + "," + std::to_string(rank) + "," + std::to_string(seed) + "\n";
+        text += user + "," + std::to_string(target) + "," + std::to_string(rank) +
+                (seeds > 1 ? "," + std::to_string(seed) : "") + "\n";
       };
       for (int user = 0; user < 60; ++user)
         add("user" + std::to_string(user), tiny_item(user, 5 + user % 9 - 1), 1 + (user + seed) % 30);
       add("again", 5, 3);
     }
-    return input_file("ranks.csv", text);
-  }();
+    return input_file("ranks-of-" + std::to_string(seeds) + ".csv", text);
+  };
+  const std::string ranks = ranks_of(2), ranks_without_seeds = ranks_of(1);
   const Words of_ranks = {ranks, recommend_run() + ":popularity", "--data", histories()};
   std::vector<OptionRow> rows = {
       {"runs", {recommend_run() + ":plain", recommend_run() + ":bft"}},
@@ -69,6 +71,8 @@ OptionTable compare() {
       {"--paper", {"Beauty"}},
       {"--by-position", {}, {recommend_run() + ":plain", recommend_run_of_other_seeds() + ":plain"}},
       {"--data", {histories()}, with_words(of_ranks, {"!--data"})},
+      {"--validation"},
+      {"--deterministic", {}, with_words(of_ranks, {ranks_without_seeds, recommend_run() + ":popularity"})},
   };
   for (const OptionRow& row : refused_interaction_rows(of_ranks)) rows.push_back(row);
   return {{"compare"}, {recommend_run(), "--resamples", "50"}, rows};
@@ -123,6 +127,7 @@ OptionTable sensitivity() {
            {"--arm", {"plain"}},
            {"--metric", {"mrr"}},
            {"--margin", {"30"}},
+           {"--validation"},
            {"--out", {"page"}}}};
 }
 

@@ -44,7 +44,7 @@ OptionTable train_recommend() {
   std::vector<OptionRow> rows = {
       {"--data", {timed_interactions()}},
       {"--out", {"other"}},
-      {"--backbone", {"hstu"}, {"!--inner-width"}},
+      {"--backbone", {"hstu"}, {"!--inner-width", "--data", timed_interactions()}},
       {"--arm", {"bft"}},
       {"--seeds", {"2"}},
       {"--seed", {"7"}},
@@ -228,7 +228,7 @@ OptionTable make_histories() {
       {"--items", {"60"}, synthetic},
       {"--shortest", {"10"}, synthetic},
       {"--longest", {"9"}, synthetic},
-      {"--dimensions", {"2"}, synthetic},
+      {"--dimensions", {"3"}, synthetic},
       {"--drift", {"0.9"}, synthetic},
       {"--items-file", {"items.csv"}, synthetic},
       {"--out", {"other.txt"}},
