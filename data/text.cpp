@@ -42,8 +42,9 @@ std::string TextReader::sha256() {
   return hash_.hex();
 }
 
-std::string read_text(const std::filesystem::path& path, std::uint64_t most_bytes) {
-  std::string text = formats::read_plain_or_gzip(path, most_bytes, formats::UnpackedFile::Accepts::files_and_pipes);
+std::string read_text(const std::filesystem::path& path, std::uint64_t most_bytes,
+                      formats::UnpackedFile::Accepts accepts) {
+  std::string text = formats::read_plain_or_gzip(path, most_bytes, accepts);
   const std::string where = printable(path.string());
   CHECK(!text.empty(), "{}: empty; give a text", where);
   const auto invalid = first_invalid_utf8(text);

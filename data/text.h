@@ -41,8 +41,10 @@ class TextReader {
 };
 
 /// Plain or gzipped UTF-8 text, whole.
+/// @param accepts  pipes: for texts that nobody reads a second time
 /// @throws InvalidArgument  as TextReader; larger than the memory that is available
-std::string read_text(const std::filesystem::path& path, std::uint64_t most_bytes = std::uint64_t{4} << 30);
+std::string read_text(const std::filesystem::path& path, std::uint64_t most_bytes = std::uint64_t{4} << 30,
+                      formats::UnpackedFile::Accepts accepts = formats::UnpackedFile::Accepts::files);
 
 /// An array of token ids in JSON, plain or gzipped. May come from a pipe, as a text.
 /// @throws InvalidArgument  not an array of integers in [0, 2^31)

@@ -23,6 +23,8 @@ class FileDescriptor {
     if (fd_ >= 0) ::close(fd_);
   }
   int get() const { return fd_; }
+  /// Hands the descriptor over: the caller closes it.
+  int release() { return std::exchange(fd_, -1); }
   /// Closes a file that was written. Returns false, with errno set, if the system reports only now that data was lost.
   bool close() { return ::close(std::exchange(fd_, -1)) == 0; }
 

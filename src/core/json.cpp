@@ -1,10 +1,14 @@
 #include "core/json.h"
 
 #include "core/check.h"
+#include "core/checked.h"
 #include "core/lfs_pointer.h"
+#include "core/regular_file.h"
 #include "core/terminal_text.h"
 
-#include <fstream>
+#include <sys/stat.h>
+
+#include <cerrno>
 #include <set>
 
 namespace gainlens {
@@ -84,21 +88,23 @@ std::string json_text(const OrderedJson& json, int indent) {
 }
 
 std::string read_text_file(const std::filesystem::path& path, std::uintmax_t max_bytes) {
-  std::error_code error;
-  const bool exists = std::filesystem::exists(path, error);
-  CHECK(!error, "{}: cannot be read: {}", printable(path.string()), error.message());
-  CHECK(exists, "{}: no such file", printable(path.string()));
-  CHECK(std::filesystem::is_regular_file(path, error), "{}: not a regular file", printable(path.string()));
-  const auto size = std::filesystem::file_size(path, error);
-  CHECK(!error && size <= max_bytes, "{}: {} bytes; a file of this kind may have at most {}", printable(path.string()),
-        size, max_bytes);
-  std::ifstream file(path, std::ios::binary);
-  CHECK(file.is_open(), "{}: cannot be opened for reading", printable(path.string()));
+  const FileDescriptor file = open_regular_file(path);
+  const std::string where = printable(path.string());
+  struct stat status {};
+  CHECK(::fstat(file.get(), &status) == 0, "{}: cannot be read: {}", where, system_reason());
+  const auto size = checked_cast<std::uintmax_t>(status.st_size, "file size");
+  CHECK(size <= max_bytes, "{}: {} bytes; a file of this kind may have at most {}", where, size, max_bytes);
   std::string content(static_cast<std::size_t>(size), '\0');
-  file.read(content.data(), static_cast<std::streamsize>(content.size()));
-  CHECK(static_cast<std::uintmax_t>(file.gcount()) == size, "{}: {} of its {} bytes could be read",
-        printable(path.string()), file.gcount(), size);
-  refuse_lfs_pointer(content, size, printable(path.string()));
+  std::size_t filled = 0;
+  while (filled < content.size()) {
+    const ssize_t count = ::read(file.get(), content.data() + filled, content.size() - filled);
+    if (count < 0 && errno == EINTR) continue;
+    CHECK(count >= 0, "{}: cannot be read: {}", where, system_reason());
+    if (count == 0) break;
+    filled += static_cast<std::size_t>(count);
+  }
+  CHECK(filled == size, "{}: {} of its {} bytes could be read", where, filled, size);
+  refuse_lfs_pointer(content, size, where);
   return content;
 }
 

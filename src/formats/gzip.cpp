@@ -3,6 +3,7 @@
 #include "core/available_memory.h"
 #include "core/check.h"
 #include "core/quantity.h"
+#include "core/regular_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -36,16 +37,14 @@ int open_standard_input() {
 }
 
 /// @return a file descriptor, negative if it cannot be opened
-int open_path(const std::filesystem::path& path, UnpackedFile::Accepts accepts, const std::string& where) {
-  const bool pipes = accepts == UnpackedFile::Accepts::files_and_pipes;
+int open_file_or_pipe(const std::filesystem::path& path, const std::string& where) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) {
     const int cause = errno;
     CHECK(cause != ENOENT && cause != ENOTDIR, "{}: no such file", where);
     throw_invalid("{}: cannot be read: {}", where, std::generic_category().message(cause));
   }
-  CHECK(S_ISREG(status.st_mode) || (pipes && is_readable_once(status)), "{}: not a regular file{}", where,
-        pipes ? " or a pipe" : "");
+  CHECK(is_readable_once(status), "{}: not a regular file or a pipe", where);
   return ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
 }
 
@@ -168,7 +167,9 @@ class UnpackedFile::Stream {
 UnpackedFile::UnpackedFile(const std::filesystem::path& path, Accepts accepts) : where_(printable(path.string())) {
   const bool standard_input = accepts == Accepts::files_and_pipes && path == "-";
   if (standard_input) where_ = "standard input";
-  const int file = standard_input ? open_standard_input() : open_path(path, accepts, where_);
+  const int file = standard_input              ? open_standard_input()
+                   : accepts == Accepts::files ? open_regular_file(path).release()
+                                               : open_file_or_pipe(path, where_);
   CHECK(file >= 0, "{}: cannot be opened for reading", where_);
   stream_ = std::make_unique<Stream>(file, where_);
 }

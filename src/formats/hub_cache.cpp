@@ -1,6 +1,7 @@
 #include "formats/hub_cache.h"
 
 #include "core/check.h"
+#include "core/regular_file.h"
 #include "formats/tensor_file.h"
 
 #include <algorithm>
@@ -82,6 +83,7 @@ bool is_hub_name(const std::string& text) {
 fs::path locate_checkpoint(const fs::path& given, const Environment& environment) {
   const std::string name = given.string();
   std::error_code error;
+  check_may_be_read(given);
   if (fs::exists(given, error) || !is_hub_name(name)) return given;
   const std::string fetch = fmt::format("gainlens downloads nothing: run `hf download {}`", name);
   const auto folder = hub_cache_folder(environment);

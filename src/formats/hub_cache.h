@@ -16,7 +16,8 @@ std::optional<std::filesystem::path> hub_cache_folder(const Environment& environ
 /// The checkpoint that a user names on the command line: `given` itself where it exists or is no name of the Hub, else
 /// the snapshot of that model in the Hub's cache. Nothing is downloaded.
 /// @param given  a path, or a name on the Hub: "organisation/name"
-/// @throws InvalidArgument  a name of the Hub that is not in the cache, with the command that fetches it; a cache that
+/// @throws InvalidArgument  a pipe or a device; a name of the Hub that is not in the cache, with the command that
+/// fetches it; a cache that
 ///     lacks the snapshot, files of it, or all weights because a download has not finished
 std::filesystem::path locate_checkpoint(const std::filesystem::path& given,
                                         const Environment& environment = process_environment());

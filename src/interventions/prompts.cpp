@@ -31,7 +31,7 @@ void check_file_exists(const std::string& given, const char* option) {
   std::error_code error;
   const bool one_word = given.size() < 4096 && given.find_first_of(" \n") == std::string::npos;
   const bool named = one_word && (given.find('/') != std::string::npos || given.ends_with(".json") ||
-                                  given.ends_with(".txt") || fs::is_directory(given, error));
+                                  given.ends_with(".txt") || fs::exists(given, error));
   CHECK(!named || is_file(given),
         "{}: '{}' is no file; give one that is there. A text that looks like a file's name can stand in a file", option,
         printable(given, 80));

@@ -58,7 +58,7 @@ std::vector<std::string> read_texts(const std::vector<std::filesystem::path>& pa
   std::vector<std::string> texts;
   std::uint64_t bytes = 0;
   for (const auto& path : paths) {
-    texts.push_back(data::read_text(path, most_text_bytes));
+    texts.push_back(data::read_text(path, most_text_bytes, formats::UnpackedFile::Accepts::files_and_pipes));
     bytes += texts.back().size();
     const auto available = available_memory();
     const std::uint64_t needed = checked_mul(memory_per_byte(recipe), bytes, "memory for a vocabulary");

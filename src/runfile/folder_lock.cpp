@@ -51,7 +51,8 @@ FolderLock::FolderLock(const std::filesystem::path& folder)
 }
 
 void check_not_being_written(const std::filesystem::path& folder) {
-  const FileDescriptor file(::open((folder / "lock").c_str(), O_RDONLY | O_CLOEXEC));
+  const FileDescriptor file(
+      ::open((folder / "lock").c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe does not hold us up
   if (file.get() < 0) return;  // never locked, or not readable (e.g. a copy on a read-only disk)
   if (::flock(file.get(), LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
   throw_invalid("{}: process {} is writing this run, so its numbers still change; wait until it ends",

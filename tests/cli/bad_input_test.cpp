@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -171,6 +172,22 @@ TEST(CommandLine, EmptyArgumentsAreNamed) {
                "--text: is empty;");
   expect_error(run_gainlens({"--device", "", "hooks", tiny_checkpoint}), 2, "--device: is empty;");
   expect_error(run_gainlens({"inspect", tiny_checkpoint, "--unknown="}), 2, "unknown option '--unknown'");
+}
+
+TEST(CommandLine, PipesAndDevicesAreNeitherDataNorCheckpoints) {
+  const TemporaryFolder folder;
+  const std::string pipe = folder.path() / "pipe.csv", out = folder.path() / "out";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& given : {pipe, std::string("/dev/null")}) {
+    const std::string said = given + ": not a regular file; pipes and devices are not read here";
+    const ProgramResult inspected = run_gainlens({"inspect", given});
+    expect_error(inspected, 2, said);
+    EXPECT_EQ(inspected.out, "");
+    expect_error(run_gainlens({"sweep", given, "--tokens", "ids.json", "--out", out}), 2, said);
+    expect_error(run_gainlens({"train", "recommend", "--data", given, "--out", out}), 2, said);
+    expect_error(run_gainlens({"train", "finetune", tiny_checkpoint, "--task", "squad", "--data", given, "--out", out}),
+                 2, said);
+  }
 }
 
 TEST(CommandLine, LengthsBelowTheLeastAreNoMatterOfTheCheckpoint) {

@@ -104,7 +104,8 @@ TEST(ReadTextFile, MissingAndFolderAreNamed) {
   const testing::TemporaryFolder folder;
   EXPECT_THAT([&] { read_text_file(folder.path() / "no\nsuch"); },
               ThrowsMessage<InvalidArgument>(HasSubstr("no\\x0asuch: no such file")));
-  EXPECT_THAT([&] { read_text_file(folder.path()); }, ThrowsMessage<InvalidArgument>(HasSubstr("not a regular file")));
+  EXPECT_THAT([&] { read_text_file(folder.path()); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("a folder; a file is needed here")));
 }
 
 TEST(ReadTextFile, FileThatGivesFewerBytesThanItsSizeIsRefused) {

@@ -6,7 +6,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
 #include <array>
 
@@ -31,6 +33,36 @@ TEST(RegularFile, NothingElseIsOpened) {
             "/dev/null: not a regular file; pipes and devices are not read here");
   EXPECT_THAT(refusal_of([&] { open_regular_file(folder.path()); }), EndsWith(": a folder; a file is needed here"));
   EXPECT_THAT(refusal_of([&] { open_regular_file(folder.path() / "lost"); }), EndsWith("lost: no such file"));
+}
+
+/// A socket that lies in the file system until the test ends.
+class BoundSocket {
+ public:
+  explicit BoundSocket(const std::filesystem::path& path) : socket_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.string().copy(address.sun_path, sizeof(address.sun_path) - 1);
+    EXPECT_EQ(::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  }
+
+ private:
+  FileDescriptor socket_;
+};
+
+TEST(RegularFile, ASocketIsNone) {
+  const testing::TemporaryFolder folder;
+  const BoundSocket socket(folder.path() / "socket");
+  EXPECT_THAT(refusal_of([&] { open_regular_file(folder.path() / "socket"); }),
+              EndsWith("socket: not a regular file; pipes and devices are not read here"));
+}
+
+TEST(RegularFile, FilesFoldersAndWhatIsMissingMayBeAskedFor) {
+  const testing::TemporaryFolder folder;
+  EXPECT_EQ(refusal_of([&] { check_may_be_read(folder.path()); }), "accepted");
+  EXPECT_EQ(refusal_of([&] { check_may_be_read(folder.path() / "lost"); }), "accepted");
+  EXPECT_EQ(refusal_of([&] { check_may_be_read(testing::write_file(folder.path() / "text", "")); }), "accepted");
+  EXPECT_EQ(refusal_of([&] { check_may_be_read("/dev/null"); }),
+            "/dev/null: not a regular file; pipes and devices are not read here");
 }
 
 TEST(RegularFile, TheReasonIsGivenWithoutTheName) {

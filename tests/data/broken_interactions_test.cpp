@@ -36,7 +36,7 @@ class BrokenInteractions : public ::testing::Test {
 
 TEST_F(BrokenInteractions, MissingEmptyAndTruncatedFiles) {
   EXPECT_THAT(refusal_of([&] { read_interactions(folder_.path() / "none"); }), HasSubstr("no such file"));
-  EXPECT_THAT(refusal_of([&] { read_interactions(folder_.path()); }), HasSubstr("not a regular file"));
+  EXPECT_THAT(refusal_of([&] { read_interactions(folder_.path()); }), HasSubstr("a folder; a file is needed here"));
   for (const char* content : {"", "\n\n", " \r\n", "\xEF\xBB\xBF"})
     EXPECT_EQ(refusal(content), "empty; give a data set");
   EXPECT_THAT(refusal("user_id:token\titem_id:token\n"), HasSubstr("no interactions, only a header"));

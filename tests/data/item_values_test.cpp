@@ -51,5 +51,10 @@ TEST(ItemValues, WhatIsMissingOrBrokenIsNamed) {
         << line;
 }
 
+TEST(ItemValues, OfAPipeAreRefused) {
+  EXPECT_THAT(refusal_of([] { read_item_values(testing::pipe_with("item,noise\n"), {}); }),
+              HasSubstr("not a regular file; pipes and devices are not read here"));
+}
+
 }  // namespace
 }  // namespace gainlens::data

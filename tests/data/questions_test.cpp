@@ -193,6 +193,12 @@ TEST(QuestionSplits, DefaultsFitIntoASmallFile) {
   EXPECT_THAT(sizes({.training = 100, .validation = 20}, 200, 80), ElementsAre(100, 20, 0));
 }
 
+TEST(QuestionFiles, ThatArePipesAreRefused) {
+  const auto refused = ThrowsMessage<InvalidArgument>(HasSubstr("not a regular file; pipes and devices are not read"));
+  EXPECT_THAT([] { read_squad(testing::pipe_with("{}\n")); }, refused);
+  EXPECT_THAT([] { read_nq_open(testing::pipe_with("{}\n")); }, refused);
+}
+
 TEST(QuestionSplits, OfTwoFilesSelectOnTheFirstTestRows) {
   std::vector<Question> test = numbered(30, "t");
   test[1].question = "q4";

@@ -86,7 +86,8 @@ TEST_F(Text, EmptyMissingAndFolderAreRefused) {
   expect_refused("", "empty");
   expect_refused(gzipped(""), "empty");
   EXPECT_THAT([&] { read_text(folder_.path() / "none"); }, ThrowsMessage<InvalidArgument>(HasSubstr("no such file")));
-  EXPECT_THAT([&] { read_text(folder_.path()); }, ThrowsMessage<InvalidArgument>(HasSubstr("not a regular file")));
+  EXPECT_THAT([&] { read_text(folder_.path()); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("a folder; a file is needed here")));
 }
 
 /// Reads a text in parts, and joins these.
@@ -126,20 +127,14 @@ TEST_F(Text, PartsOfATextThatIsEmptyOrTooLargeAreRefused) {
   EXPECT_THAT([&] { joined(large); }, ThrowsMessage<InvalidArgument>(HasSubstr("larger than 1.9 MiB unpacked")));
 }
 
-/// The path by which a process reads one of its pipes, which holds this content and is closed for writing.
-std::filesystem::path pipe_with(std::string_view content) {
-  int ends[2];
-  EXPECT_EQ(::pipe(ends), 0);
-  EXPECT_EQ(::write(ends[1], content.data(), content.size()), std::ssize(content));
-  ::close(ends[1]);
-  return "/dev/fd/" + std::to_string(ends[0]);
-}
-
 TEST_F(Text, PipesAreReadOnce) {
-  EXPECT_EQ(read_text(pipe_with("one two\n")), "one two\n");
-  EXPECT_EQ(read_text(pipe_with(gzipped("packed"))), "packed");
-  EXPECT_EQ(read_token_ids(pipe_with("[3, 4]")), (std::vector<tokenizers::TokenId>{3, 4}));
-  EXPECT_THAT([&] { formats::read_plain_or_gzip(pipe_with("{}"), 100); },
+  const auto from_pipe = [](std::string_view content) {
+    return read_text(testing::pipe_with(content), 100, formats::UnpackedFile::Accepts::files_and_pipes);
+  };
+  EXPECT_EQ(from_pipe("one two\n"), "one two\n");
+  EXPECT_EQ(from_pipe(gzipped("packed")), "packed");
+  EXPECT_EQ(read_token_ids(testing::pipe_with("[3, 4]")), (std::vector<tokenizers::TokenId>{3, 4}));
+  EXPECT_THAT([&] { read_text(testing::pipe_with("one")); },
               ThrowsMessage<InvalidArgument>(HasSubstr("not a regular file")));
 }
 

@@ -3,9 +3,13 @@
 #include "support/file_bytes.h"
 #include "support/shared_data.h"
 
+#include <unistd.h>
 #include <zlib.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -20,6 +24,14 @@ inline std::string gzipped(std::string_view content) {
   gzclose(file);
   std::ifstream packed(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(packed), {}};
+}
+
+/// The path by which a process reads one of its pipes, which holds this content and is closed for writing.
+inline std::filesystem::path pipe_with(std::string_view content) {
+  int ends[2];
+  if (::pipe(ends) != 0 || ::write(ends[1], content.data(), content.size()) != std::ssize(content)) std::abort();
+  ::close(ends[1]);
+  return "/dev/fd/" + std::to_string(ends[0]);
 }
 
 }  // namespace gainlens::testing
