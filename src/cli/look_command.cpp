@@ -12,6 +12,7 @@
 #include "core/json.h"
 #include "core/listener.h"
 #include "interventions/answer_tokens.h"
+#include "interventions/arm_list.h"
 #include "kernels/compute_device.h"
 #include "look/look_at_prompt.h"
 #include "look/segments.h"
@@ -21,7 +22,6 @@
 #include "reports/look/look_report.h"
 #include "reports/terminal/look_terminal.h"
 
-#include <charconv>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -45,19 +45,6 @@ struct LookArguments {
   bool allow_extrapolation = false;
   std::string out;
 };
-
-/// "17.2": layer and head.
-std::pair<std::int64_t, std::int64_t> parse_head(const std::string& text) {
-  std::int64_t layer = 0, head = 0;
-  const char* const end = text.data() + text.size();
-  const auto first = std::from_chars(text.data(), end, layer);
-  CHECK(first.ec == std::errc() && first.ptr != end && *first.ptr == '.', "--head: '{}'; must be LAYER.HEAD, as 17.2",
-        printable(text, 40));
-  const auto second = std::from_chars(first.ptr + 1, end, head);
-  CHECK(second.ec == std::errc() && second.ptr == end, "--head: '{}'; must be LAYER.HEAD, as 17.2",
-        printable(text, 40));
-  return {layer, head};
-}
 
 void check_numbers(const LookArguments& arguments, bool json) {
   CHECK(arguments.top_keys >= 1 && arguments.top_keys <= kernels::most_top_keys, "--top-keys: {}; must be 1 to {}",
@@ -99,8 +86,9 @@ look::LookOptions options_of(const LookArguments& arguments, const look::Prompt&
   if (arguments.next) options.next = *arguments.next;
   if (arguments.lens) options.lens = lens_of(arguments, prompt, config, json);
   if (!arguments.head.empty()) {
-    const auto [layer, head] = parse_head(arguments.head);
-    options.query = look::ChosenQuery{layer, head, query_of(arguments, prompt)};
+    const auto chosen = interventions::read_head(arguments.head);
+    CHECK(chosen, "--head: '{}'; must be LAYER.HEAD, as 17.2", printable(arguments.head, 40));
+    options.query = look::ChosenQuery{chosen->layer, chosen->head, query_of(arguments, prompt)};
   }
   if (!arguments.foil.empty())
     options.pair =

@@ -34,19 +34,24 @@ Random random_of(std::uint64_t seed, const std::string& site, const std::vector<
 
 }  // namespace
 
+std::optional<HeadOfLayer> read_head(std::string_view text) {
+  const char* const end = text.data() + text.size();
+  HeadOfLayer found;
+  const auto layer = std::from_chars(text.data(), end, found.layer);
+  if (layer.ec != std::errc() || layer.ptr == end || *layer.ptr != '.') return std::nullopt;
+  const auto head = std::from_chars(layer.ptr + 1, end, found.head);
+  return head.ec == std::errc() && head.ptr == end ? std::optional(found) : std::nullopt;
+}
+
 std::vector<HeadOfLayer> parse_heads(const std::string& text, std::string_view what) {
   std::vector<HeadOfLayer> heads;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
-    const char *const first = text.data() + begin, *const last = text.data() + end;
-    HeadOfLayer one;
-    const auto layer = std::from_chars(first, last, one.layer);
-    const bool dot = layer.ec == std::errc() && layer.ptr != last && *layer.ptr == '.';
-    const auto head = dot ? std::from_chars(layer.ptr + 1, last, one.head) : layer;
-    CHECK(dot && head.ec == std::errc() && head.ptr == last && one.layer >= 0 && one.head >= 0,
-          "{}: '{}' is no head; give LAYER.HEAD, several joined by commas: 5.1,11.2", what,
-          printable(text.substr(begin, end - begin), 40));
-    heads.push_back(one);
+    const std::string_view given = std::string_view(text).substr(begin, end - begin);
+    const auto one = read_head(given);
+    CHECK(one && one->layer >= 0 && one->head >= 0,
+          "{}: '{}' is no head; give LAYER.HEAD, several joined by commas: 5.1,11.2", what, printable(given, 40));
+    heads.push_back(*one);
     begin = end + 1;
   }
   return heads;

@@ -29,6 +29,9 @@ struct EveryUnit {
   bool any() const { return heads || kv_heads || layers || !some_heads.empty(); }
 };
 
+/// Reads "5.1": layer and head, which may be negative. Nothing: another form.
+std::optional<HeadOfLayer> read_head(std::string_view text);
+
 /// Reads "5.1,11.2": layer and head of each.
 /// @param what  for messages: "--heads"
 /// @throws InvalidArgument  another form

@@ -44,6 +44,15 @@ TEST(EveryUnit, HasOneInterventionForEachUnitAndMode) {
   EXPECT_THAT(texts({}), SizeIs(0));
 }
 
+TEST(ReadHead, GivesLayerAndHeadWhateverTheirSign) {
+  const auto found = read_head("17.-2");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->layer, 17);
+  EXPECT_EQ(found->head, -2);
+  for (const char* wrong : {"", "17", "17.", ".2", " 17.2", "17.2 ", "17.2.1", "17,2", "99999999999999999999.1"})
+    EXPECT_FALSE(read_head(wrong)) << wrong;
+}
+
 TEST(EveryUnit, TakesSomeHeads) {
   EXPECT_THAT(texts({.some_heads = parse_heads("1.3,0.2", "--heads"), .modes = {Mode::zero, Mode::mean}}),
               ElementsAre("blocks.1.attn.hook_z[head=3]=zero", "blocks.1.attn.hook_z[head=3]=mean",
