@@ -1,68 +1,31 @@
-#define PCRE2_CODE_UNIT_WIDTH 8
-
 #include "tokenizers/pattern.h"
 
 #include "core/check.h"
+#include "core/pcre2.h"
 #include "tokenizers/code_points.h"
 #include "tokenizers/oniguruma.h"
-
-#include <pcre2.h>
-
-#include <array>
-#include <new>
 
 namespace gainlens::tokenizers {
 namespace {
 
-struct Free {
-  void operator()(pcre2_code* code) const { pcre2_code_free(code); }
-  void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
-  void operator()(pcre2_compile_context* context) const { pcre2_compile_context_free(context); }
-  void operator()(pcre2_match_context* context) const { pcre2_match_context_free(context); }
-  void operator()(pcre2_jit_stack* stack) const { pcre2_jit_stack_free(stack); }
-};
-template <typename T>
-using Owned = std::unique_ptr<T, Free>;
-
-struct Compilation {
-  Owned<pcre2_code> code;
-  int error = 0;
-  std::size_t offset = 0;
-};
-
-Compilation compile(std::string_view pattern, std::uint32_t options) {
-  const Owned<pcre2_compile_context> context(pcre2_compile_context_create(nullptr));
-  pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);  // whatever the library was built with
-  Compilation result;
-  result.code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), options, &result.error,
-                                  &result.offset, context.get()));
-  return result;
-}
-
-std::string reason(int code) {
-  std::array<PCRE2_UCHAR, 256> buffer{};
-  pcre2_get_error_message(code, buffer.data(), buffer.size());
-  return reinterpret_cast<const char*>(buffer.data());
-}
-
 bool is_script(std::string_view name) {
-  return compile(fmt::format("\\p{{sc:{}}}", name), PCRE2_UTF).code != nullptr;
+  return pcre2::compile(fmt::format("\\p{{sc:{}}}", name), PCRE2_UTF).code != nullptr;
 }
 
 }  // namespace
 
 struct Pattern::Compiled {
-  Owned<pcre2_code> code;
+  pcre2::Owned<pcre2_code> code;
   std::string source, where;
   bool literal = false;
 
   static std::unique_ptr<Compiled> make(std::string_view pattern, std::string_view source, std::string_view where,
                                         std::uint32_t options) {
-    Compilation compilation = compile(pattern, options | PCRE2_UTF);
+    pcre2::Compilation compilation = pcre2::compile(pattern, options | PCRE2_UTF);
     CHECK(compilation.code != nullptr,
           "{}: PCRE2 refuses the pattern '{}' at byte {} of '{}': {}; make the ids with the model's own software and "
           "give them with --tokens FILE.json",
-          where, printable(source), compilation.offset, printable(pattern), reason(compilation.error));
+          where, printable(source), compilation.offset, printable(pattern), compilation.reason);
     auto compiled = std::make_unique<Compiled>();
     compiled->code = std::move(compilation.code);
     compiled->source = source;
@@ -76,43 +39,27 @@ struct Pattern::Compiled {
 
 namespace {
 
-/// What PCRE2 needs for matching: each thread has one. To make it takes longer than to search a word.
-struct Scratch {
-  Scratch()
-      : data(pcre2_match_data_create(1, nullptr)),
-        context(pcre2_match_context_create(nullptr)),
-        stack(pcre2_jit_stack_create(32 << 10, 16 << 20, nullptr)) {
-    if (!data || !context) throw std::bad_alloc();
-    pcre2_jit_stack_assign(context.get(), nullptr, stack.get());
-  }
-  Owned<pcre2_match_data> data;
-  Owned<pcre2_match_context> context;
-  Owned<pcre2_jit_stack> stack;
-};
-
 /// One pass over one text.
 class Search {
  public:
   Search(const pcre2_code* code, std::string_view text) : code_(code), text_(text) {
-    static thread_local Scratch scratch;
-    scratch_ = &scratch;
+    static thread_local pcre2::Matcher matcher{pcre2::Limits{}};
+    matcher_ = &matcher;
   }
 
   /// PCRE2's return code; on a match the span is in begin() and end().
   /// @param certain  the code is PCRE2_ERROR_PARTIAL as soon as the end of the text is looked at
   int at(std::size_t start, bool certain) {
     // The text is checked once by the caller; checking it at every match would make the work quadratic.
-    return pcre2_match(code_, reinterpret_cast<PCRE2_SPTR>(text_.data()), text_.size(), start,
-                       PCRE2_NO_UTF_CHECK | (certain ? PCRE2_PARTIAL_HARD : 0), scratch_->data.get(),
-                       scratch_->context.get());
+    return matcher_->match(code_, text_, start, PCRE2_NO_UTF_CHECK | (certain ? PCRE2_PARTIAL_HARD : 0));
   }
-  std::size_t begin() const { return pcre2_get_ovector_pointer(scratch_->data.get())[0]; }
-  std::size_t end() const { return pcre2_get_ovector_pointer(scratch_->data.get())[1]; }
+  std::size_t begin() const { return matcher_->begin(); }
+  std::size_t end() const { return matcher_->end(); }
 
  private:
   const pcre2_code* code_;
   std::string_view text_;
-  Scratch* scratch_;
+  pcre2::Matcher* matcher_;
 };
 
 }  // namespace
@@ -166,7 +113,7 @@ std::vector<Span> Pattern::find_spans(std::string_view text, bool certain) const
     const int code = search.at(start, certain);
     if (code == PCRE2_ERROR_NOMATCH || code == PCRE2_ERROR_PARTIAL) break;
     CHECK(code >= 0, "{}: the pattern '{}' stops at byte {} of the text: {}; give ids with --tokens FILE.json",
-          compiled_->where, printable(compiled_->source), start, reason(code));
+          compiled_->where, printable(compiled_->source), start, pcre2::reason_of(code));
     if (search.begin() == search.end() && !spans.empty() && search.begin() == covered) {
       // An empty match directly after the last match does not count, as in the reference. Go on after the next
       // character.
