@@ -1,6 +1,6 @@
 #include "reports/figures/palette.h"
 #include "reports/finetune/run_section.h"
-#include "reports/recommend/learning_curves_figure.h"
+#include "reports/training/learning_curves_figure.h"
 
 #include <algorithm>
 #include <span>

@@ -1,6 +1,6 @@
-#include "reports/recommend/learning_curves_figure.h"
 #include "reports/recommend/paper_numbers.h"
 #include "reports/recommend/sections.h"
+#include "reports/training/learning_curves_figure.h"
 
 #include "core/counted.h"
 

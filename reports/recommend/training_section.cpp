@@ -1,7 +1,7 @@
 #include "reports/recommend/run_sections.h"
 
-#include "reports/recommend/learning_curves_figure.h"
 #include "reports/recommend/paper_numbers.h"
+#include "reports/training/learning_curves_figure.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "reports/recommend/learning_curves_figure.h"
+#include "reports/training/learning_curves_figure.h"
 
 #include "core/ranking_metrics.h"
 #include "reports/figures/figure_parts.h"
