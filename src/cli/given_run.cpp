@@ -220,7 +220,9 @@ DoubtfulRun open_doubtful_run(const fs::path& path) {
 GivenRun open_given_run(const fs::path& path) {
   refuse_other_than_sweep(path);
   runfile::RunProof proof = runfile::prove_run(path);  // first, before the run is read
-  return {std::move(proof), runfile::RunReader::open(path)};
+  GivenRun given{std::move(proof), runfile::RunReader::open(path)};
+  if (!given.proof.run_file_compared) tell_warning("{}: {}", printable(path.string()), runfile::no_checksum);
+  return given;
 }
 
 }  // namespace gainlens::cli

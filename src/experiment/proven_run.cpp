@@ -47,8 +47,7 @@ ProvenRun read_proven_run(const fs::path& path, TrainingProof proof) {
   ProvenRun proven{runfile::read_experiment_run(path), {}};
   const bool is_folder = fs::is_directory(path);
   const fs::path file = is_folder ? path / runfile::run_file_name : path;
-  if (!fs::exists(runfile::checksum_file_of(file)))
-    proven.unproven.push_back("There is no run.h5.sha256: run.h5 was compared with no checksum.");
+  if (!fs::exists(runfile::checksum_file_of(file))) proven.unproven.emplace_back(runfile::no_checksum);
   if (!is_folder) {
     proven.unproven.push_back("run.h5 was given without its folder: the files of its trainings were not compared.");
     return proven;

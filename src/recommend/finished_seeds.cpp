@@ -7,6 +7,7 @@
 #include "formats/tensor_file.h"
 #include "recommend/backbone_keys.h"
 #include "runfile/run_file_name.h"
+#include "runfile/run_proof.h"
 #include "runfile/training_request.h"
 
 #include <cmath>
@@ -128,8 +129,14 @@ std::string prove_checkpoint(const fs::path& folder) {
 
 ProvenRun read_proven_run(const fs::path& path) {
   ProvenRun proven{read_run(path), 0, {}};
-  if (!fs::is_directory(path)) {
-    proven.unproven = "run.h5 was given without its folder: the files of its trainings were not compared.";
+  const bool is_folder = fs::is_directory(path);
+  const auto add = [&](std::string_view sentence) {
+    proven.unproven += fmt::format("{}{}", proven.unproven.empty() ? "" : " ", sentence);
+  };
+  if (!fs::exists(runfile::checksum_file_of(is_folder ? path / runfile::run_file_name : path)))
+    add(runfile::no_checksum);
+  if (!is_folder) {
+    add("run.h5 was given without its folder: the files of its trainings were not compared.");
     return proven;
   }
   const runfile::RecommendRun& run = proven.run;
@@ -148,8 +155,8 @@ ProvenRun read_proven_run(const fs::path& path) {
     }
   }
   if (proven.compared < finished)
-    proven.unproven = fmt::format("The files of {} of {} were not compared with checksums: they are not there, or {}.",
-                                  finished - proven.compared, counted(finished, "training"), of_earlier_version);
+    add(fmt::format("The files of {} of {} were not compared with checksums: they are not there, or {}.",
+                    finished - proven.compared, counted(finished, "training"), of_earlier_version));
   return proven;
 }
 

@@ -1,7 +1,10 @@
 #include "runfile/attention_run.h"
 
 #include "core/check.h"
+#include "core/listener.h"
 #include "runfile/hdf5.h"
+#include "runfile/run_file_name.h"
+#include "runfile/run_proof.h"
 #include "runfile/trained_run_reader.h"
 #include "runfile/trained_run_writer.h"
 
@@ -202,6 +205,8 @@ AttentionRun read_attention_run(const std::filesystem::path& path) {
   read_trained_run(
       path, "gainlens sweep", "sweep of recommenders", [] { return false; },
       [&](const TrainedRunReader& reader) { run = attention_run_of(reader); });
+  const std::filesystem::path file = std::filesystem::is_directory(path) ? path / run_file_name : path;
+  if (!std::filesystem::exists(checksum_file_of(file))) tell_warning("{}: {}", printable(path.string()), no_checksum);
   return run;
 }
 

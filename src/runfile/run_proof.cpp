@@ -52,20 +52,21 @@ std::string listed_beside(const fs::path& list) {
   return digest;
 }
 
-std::string prove_alone(const fs::path& file) {
-  return prove_by_neighbour(file)
-             ? "run.h5 was given without its folder: it has the checksum that lies beside it, and no shard is proven."
-             : "run.h5 was given without its folder: its numbers are not proven against checksums.";
+RunProof prove_alone(const fs::path& file) {
+  if (prove_by_neighbour(file))
+    return {0, "run.h5 was given without its folder: it has the checksum that lies beside it, and no shard is proven."};
+  return {0, "run.h5 was given without its folder: its numbers are not proven against checksums.", !fs::exists(file)};
 }
 
 /// A folder without shards, as runs are shipped.
-std::string prove_without_manifest(const fs::path& folder) {
+RunProof prove_without_manifest(const fs::path& folder) {
   const bool has_neighbour = fs::exists(folder / run_file_name) && prove_by_neighbour(folder / run_file_name);
   const std::string gap = prove_combined(folder);
   if (gap.empty() || has_neighbour)
-    return "The folder holds no manifest.jsonl: run.h5 has the checksum that was stored with it, and no shard is "
-           "proven.";
-  return "The folder holds no manifest.jsonl: its shards are not proven against checksums.";
+    return {0,
+            "The folder holds no manifest.jsonl: run.h5 has the checksum that was stored with it, and no shard is "
+            "proven."};
+  return {0, "The folder holds no manifest.jsonl: its shards are not proven against checksums.", false};
 }
 
 /// run.h5 must be of the model and text in request.json, and hold no chunk that the manifest does not list.
@@ -111,10 +112,10 @@ void write_checksum_beside(const fs::path& file) {
 }
 
 RunProof prove_run(const fs::path& path) {
-  if (!fs::is_directory(path)) return {0, prove_alone(path)};
+  if (!fs::is_directory(path)) return prove_alone(path);
   check_not_being_written(path);
   const fs::path list = path / "manifest.jsonl";
-  if (!fs::exists(list)) return {0, prove_without_manifest(path)};
+  if (!fs::exists(list)) return prove_without_manifest(path);
   const auto digests = read_manifest(list);
   const fs::path request = path / "request.json";
   if (fs::exists(request))
@@ -122,7 +123,7 @@ RunProof prove_run(const fs::path& path) {
   for (const auto& [key, digest] : digests) prove_shard(path / "shards" / shard_file_name(key), digest);
   const std::string gap = prove_combined(path);
   check_agreement(path, digests);
-  return {digests.size(), gap};
+  return {digests.size(), gap, gap.empty()};
 }
 
 }  // namespace gainlens::runfile

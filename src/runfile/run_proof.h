@@ -3,14 +3,19 @@
 #include <cstddef>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 namespace gainlens::runfile {
 
 /// What has been proven about the files of a run before its numbers are read.
 struct RunProof {
-  std::size_t shards = 0;  ///< shards that have the checksum in manifest.jsonl
-  std::string unproven;    ///< a sentence on what could not be proven; empty if everything was
+  std::size_t shards = 0;         ///< shards that have the checksum in manifest.jsonl
+  std::string unproven;           ///< a sentence on what could not be proven; empty if everything was
+  bool run_file_compared = true;  ///< run.h5 has a checksum, in log.json or beside it; also where there is no run.h5
 };
+
+/// What is said of a run.h5 that was compared with no checksum.
+inline constexpr std::string_view no_checksum = "run.h5 has no checksum beside it; what it holds is not proven.";
 
 /// Proves a run folder without changing it: no process is writing it, every shard in manifest.jsonl has its checksum,
 /// and run.h5 has the checksum in log.json. A run.h5 that is given as a file

@@ -1,4 +1,5 @@
 #include "cli/tiny_checkpoint.h"
+#include "runfile/run_proof.h"
 #include "support/file_bytes.h"
 #include "support/program.h"
 #include "support/shared_data.h"
@@ -381,6 +382,18 @@ TEST_F(Commands, SinksAreListedWithTheirTokens) {
 
 TEST_F(Commands, AuditPrintsTheLemmaAndTheStatements) {
   ASSERT_EQ(run_gainlens(sweep({})).exit_code, 0);
+TEST_F(Commands, ARunFileThatWasComparedWithNoChecksumIsNamed) {
+  ASSERT_EQ(run_gainlens(sweep({})).exit_code, 0);
+  const std::string alone = folder_.path() / "alone.h5";
+  std::filesystem::copy_file(run_ + "/run.h5", alone);
+  const auto notice = [&](const std::string& run) { return run_gainlens({"sinks", run}).error; };
+  EXPECT_EQ(notice(run_), "");
+  EXPECT_EQ(notice(alone),
+            "gainlens: warning: " + alone + ": run.h5 has no checksum beside it; what it holds is not proven.\n");
+  runfile::write_checksum_beside(alone);
+  EXPECT_EQ(notice(alone), "");
+}
+
   const auto text = run_gainlens({"audit", run_});
   EXPECT_EQ(text.exit_code, 0) << text.error;
   EXPECT_THAT(text.out, AllOf(HasSubstr("The bound holds at every query of 12 heads"), HasSubstr("epsilon"),

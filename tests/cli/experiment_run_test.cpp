@@ -61,7 +61,7 @@ TEST_F(ExperimentRunCommands, CompareWarnsOnceOfWhatIsNotProven) {
   const ProgramResult result = run_gainlens({"compare", run_ + ":plain", run_ + ":bft", "--resamples", "50"});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_EQ(result.error, "gainlens: warning: " + run_ +
-                              ": There is no run.h5.sha256: run.h5 was compared with no checksum.\n"
+                              ": run.h5 has no checksum beside it; what it holds is not proven.\n"
                               "gainlens: warning: " +
                               run_ +
                               ": run.h5 was given without its folder: the files of its trainings were not compared.\n");
@@ -73,9 +73,9 @@ TEST_F(ExperimentRunCommands, CompareWritesAPage) {
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.error, HasSubstr(page + "/report.html\n"));
   EXPECT_THAT(result.out, HasSubstr("bft against plain on made texts"));
-  EXPECT_THAT(bytes_of(page + "/report.html"),
-              AllOf(HasSubstr("bft against plain on made texts, 3 seeds"),
-                    HasSubstr("Not everything of these runs was proven. " + run_ + ": There is no run.h5.sha256")));
+  EXPECT_THAT(bytes_of(page + "/report.html"), AllOf(HasSubstr("bft against plain on made texts, 3 seeds"),
+                                                     HasSubstr("Not everything of these runs was proven. " + run_ +
+                                                               ": run.h5 has no checksum beside it")));
   const Json summary = Json::parse(bytes_of(page + "/summary.json"));
   const ProgramResult json = run_gainlens({"compare", run_, "--resamples", "50", "--json"});
   for (const Json& comparison : Json::parse(json.out).at("comparisons"))
@@ -120,7 +120,7 @@ TEST_F(ExperimentRunCommands, CheckNamesWhatIsWrong) {
   EXPECT_EQ(sound.exit_code, 0) << sound.error;
   EXPECT_EQ(found("files").at("known"), false);
   EXPECT_THAT(found("files").at("finding").get<std::string>(),
-              AllOf(HasSubstr("There is no run.h5.sha256"), HasSubstr("run.h5 was given without its folder")));
+              AllOf(HasSubstr("run.h5 has no checksum beside it"), HasSubstr("run.h5 was given without its folder")));
   EXPECT_EQ(found("scores").at("finding"), "every finished training has 2 scores of 40 documents");
 
   runfile::ExperimentRun run = made_experiment_run({.arms = {"plain", "bft"}});

@@ -98,7 +98,7 @@ TEST_F(TrainFinetune, PrintsATableAndKeepsARunThatOthersRead) {
   expect_refused(compare(), "request.json: is not the request in run.h5");
   std::filesystem::rename(folder_.path() / "request", run / "request.json");
   std::filesystem::rename(run / "run.h5.sha256", folder_.path() / "sum");
-  expect_warned("There is no run.h5.sha256");
+  expect_warned("run.h5 has no checksum beside it");
   std::filesystem::rename(folder_.path() / "sum", run / "run.h5.sha256");
   std::filesystem::copy_file(run / "sft/np0/seed-0/result.safetensors", run / "sft/np0/seed-1/result.safetensors",
                              std::filesystem::copy_options::overwrite_existing);

@@ -7,6 +7,7 @@
 #include "recommend/small_training.h"
 #include "recommend/train_recommend.h"
 #include "runfile/recommend_run.h"
+#include "runfile/run_proof.h"
 #include "support/file_bytes.h"
 #include "support/refusal.h"
 #include "support/shared_data.h"
@@ -33,6 +34,7 @@ using gainlens::testing::refusal_of;
 using gainlens::testing::TemporaryFolder;
 using gainlens::testing::write_file;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 /// Changes the last bit of the byte at `place`; negative places count from the end.
 void flip(const std::filesystem::path& file, std::ptrdiff_t place) {
@@ -266,7 +268,12 @@ TEST(TrainRecommendFiles, ResultsOfEarlierVersionsAreReadAndTheirMetricsChecked)
   train_recommend(request, split);
   EXPECT_EQ(read_proven_run(request.out).compared, 1u);
   EXPECT_EQ(read_proven_run(request.out).unproven, "");
-  EXPECT_THAT(read_proven_run(request.out / "run.h5").unproven, HasSubstr("without its folder"));
+  EXPECT_THAT(read_proven_run(request.out / "run.h5").unproven, StartsWith("run.h5 was given without its folder"));
+  std::filesystem::rename(request.out / "run.h5.sha256", folder.path() / "sum");
+  EXPECT_EQ(read_proven_run(request.out).unproven, runfile::no_checksum);
+  EXPECT_THAT(read_proven_run(request.out / "run.h5").unproven,
+              StartsWith(std::string(runfile::no_checksum) + " run.h5 was given without its folder"));
+  std::filesystem::rename(folder.path() / "sum", request.out / "run.h5.sha256");
   const std::filesystem::path seed = request.out / "plain/seed-3", file = seed / experiment::result_name;
   forget_checksums(file);
   train_recommend(request, split);

@@ -3,9 +3,11 @@
 #include "runfile/hdf5.h"
 #include "runfile/made_attention_run.h"
 #include "runfile/made_recommend_run.h"
+#include "runfile/run_proof.h"
 #include "runfile/run_reader.h"
 #include "runfile/stored.h"
 #include "support/file_bytes.h"
+#include "support/recording_listener.h"
 #include "support/refusal.h"
 #include "support/text_file.h"
 
@@ -21,7 +23,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using testing::made_attention_run;
 using ::testing::Not;
 using testing::refusal_of;
@@ -41,6 +45,13 @@ void expect_equal(const UserAttention& found, const UserAttention& expected) {
   }
 }
 
+/// What is told while a file is read.
+std::vector<std::string> told_by_reading(const fs::path& path) {
+  const testing::RecordingListener told;
+  read_attention_run(path);
+  return told.notices();
+}
+
 class AttentionRunFile : public ::testing::Test {
  protected:
   fs::path file() const { return folder_.path() / "run.h5"; }
@@ -56,6 +67,14 @@ class AttentionRunFile : public ::testing::Test {
 
   TemporaryFolder folder_;
 };
+
+TEST_F(AttentionRunFile, IsNamedIfItHasNoChecksum) {
+  write_attention_run(file(), made_attention_run());
+  for (const fs::path& path : {folder_.path(), file()})
+    EXPECT_THAT(told_by_reading(path), ElementsAre("warning: " + path.string() + ": " + std::string(no_checksum)));
+  write_checksum_beside(file());
+  EXPECT_THAT(told_by_reading(file()), IsEmpty());
+}
 
 TEST_F(AttentionRunFile, IsReadAsItWasWritten) {
   AttentionRun run = made_attention_run();

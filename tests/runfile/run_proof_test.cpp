@@ -103,11 +103,20 @@ TEST_F(RunProofTest, ATornManifestLineCountsAsNotWritten) {
 }
 
 TEST_F(RunProofTest, WhatCannotBeProvenIsSaid) {
-  EXPECT_THAT(prove_run(run / "run.h5").unproven, HasSubstr("not proven"));
+  const auto expect_said = [](const fs::path& path, const std::string& sentence) {
+    const RunProof proof = prove_run(path);
+    EXPECT_THAT(proof.unproven, HasSubstr(sentence));
+    EXPECT_FALSE(proof.run_file_compared) << sentence;
+  };
+  EXPECT_TRUE(prove_run(run).run_file_compared);
+  expect_said(run / "run.h5", "not proven");
   fs::remove(run / "log.json");
-  EXPECT_THAT(prove_run(run).unproven, HasSubstr("log.json keeps no checksum"));
+  expect_said(run, "log.json keeps no checksum");
   fs::remove(run / "manifest.jsonl");
-  EXPECT_THAT(prove_run(run).unproven, HasSubstr("no manifest.jsonl"));
+  expect_said(run, "no manifest.jsonl");
+  write_checksum_beside(run / "run.h5");
+  EXPECT_TRUE(prove_run(run).run_file_compared);
+  EXPECT_TRUE(prove_run(run / "run.h5").run_file_compared);
 }
 
 TEST_F(RunProofTest, ACombinedFileMustHoldTheRequestAndTheListedChunksAlone) {
