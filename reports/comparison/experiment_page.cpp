@@ -208,9 +208,8 @@ std::vector<Block> decisions_blocks(Experiments experiments) {
   for (const std::string& note : notes_on_few_seeds(seed_counts(experiments), unit_of(experiments)))
     all.push_back(paragraph(note));
   for (const ComparedExperiment& one : experiments) {
-    std::vector<compare_words::NamedSeeds> scores;
-    for (const UnitScoreGain& gain : one.comparison.scores) scores.push_back({gain.score.name, &gain.seeds});
-    const std::string far = compare_words::far_seeds(scores, one.comparison.candidate_seeds);
+    const std::string far = compare_words::far_seeds(one.comparison.scores, one.comparison.candidate_seeds,
+                                                     [](const UnitScoreGain& gain) { return gain.score.name; });
     if (!far.empty()) all.push_back(paragraph(one.comparison.title() + ": " + far));
   }
   if (!have_same_scores(experiments)) {

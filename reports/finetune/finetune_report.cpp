@@ -225,10 +225,9 @@ std::vector<Block> gains_blocks(Runs runs) {
   std::vector<Block> all = {paragraph(answer(levels)), gains_table(levels)};
   for (const NoiseGain& gain : levels.gains) {
     if (!gain.comparison) continue;
-    std::vector<compare_words::NamedSeeds> scores;
-    for (const analyses::UnitScoreGain& own : gain.comparison->scores)
-      scores.push_back({score_title(own.score.name), &own.seeds});
-    const std::string far = compare_words::far_seeds(scores, gain.comparison->candidate_seeds);
+    const std::string far =
+        compare_words::far_seeds(gain.comparison->scores, gain.comparison->candidate_seeds,
+                                 [](const analyses::UnitScoreGain& own) { return score_title(own.score.name); });
     if (!far.empty())
       all.push_back(paragraph(fmt::format("{}, {}: {}", levels.arms[gain.arm], range_name(levels, gain), far)));
   }

@@ -56,9 +56,8 @@ std::vector<Block> decisions_blocks(Comparisons comparisons) {
   std::vector<Block> all = {paragraph(answer_in_words(changes)), decisions_table(comparisons, changes)};
   for (const std::string& note : notes_on_few_seeds(seeds_of(comparisons), "user")) all.push_back(paragraph(note));
   for (const ComparedArms& arms : comparisons) {
-    std::vector<compare_words::NamedSeeds> scores;
-    for (const MetricGain& gain : arms.comparison.metrics) scores.push_back({gain.metric.title(), &gain.seeds});
-    const std::string far = compare_words::far_seeds(scores, arms.comparison.candidate_seeds);
+    const std::string far = compare_words::far_seeds(arms.comparison.metrics, arms.comparison.candidate_seeds,
+                                                     [](const MetricGain& gain) { return gain.metric.title(); });
     if (!far.empty()) all.push_back(paragraph(arms.title + ": " + far));
   }
   const Caption caption = {forest_in_words(comparisons),

@@ -21,6 +21,7 @@ using analyses::Measured;
 using analyses::MetricGain;
 using analyses::StratifiedGains;
 using compare_words::ends_of;
+using compare_words::far_seeds;
 using compare_words::interval_heading;
 using compare_words::kind_of;
 using compare_words::notes_on_seeds;
@@ -135,10 +136,9 @@ std::string one(const ArmComparison& comparison) {
   Reasons reasons;
   text += metric_rows(comparison, reasons);  // in a statement of its own: it fills `reasons`
   text += reasons.text() + notes_on_seeds(comparison.baseline_seeds.size(), "user");
-  std::vector<compare_words::NamedSeeds> seeds_of_metrics;
-  for (const MetricGain& gain : comparison.metrics) seeds_of_metrics.push_back({gain.metric.name(), &gain.seeds});
-  if (const std::string far = compare_words::far_seeds(seeds_of_metrics, comparison.candidate_seeds); !far.empty())
-    text += far + "\n";
+  const std::string far = far_seeds(comparison.metrics, comparison.candidate_seeds,
+                                    [](const MetricGain& gain) { return gain.metric.name(); });
+  if (!far.empty()) text += far + "\n";
   text += strata_rows(comparison, comparison.by_item) + strata_rows(comparison, comparison.by_user);
   if (std::isfinite(comparison.length_frequency_correlation))
     text += fmt::format("correlation of known items and target count over users: {:+.3f}\n",

@@ -70,9 +70,8 @@ std::string one(const ExperimentComparison& comparison, std::size_t width) {
     if (gain.equivalence) text += fmt::format("  {} {}\n", gain.score.name, equivalence_in_words(*gain.equivalence));
   }
   text += reasons.text() + notes_on_seeds(comparison.baseline_seeds.size(), comparison.unit);
-  std::vector<NamedSeeds> seeds_of_scores;
-  for (const UnitScoreGain& gain : comparison.scores) seeds_of_scores.push_back({gain.score.name, &gain.seeds});
-  const std::string far = far_seeds(seeds_of_scores, comparison.candidate_seeds);
+  const std::string far = far_seeds(comparison.scores, comparison.candidate_seeds,
+                                    [](const UnitScoreGain& gain) { return gain.score.name; });
   return text + (far.empty() ? "" : far + "\n");
 }
 

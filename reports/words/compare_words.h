@@ -43,6 +43,15 @@ struct NamedSeeds {
 /// A sentence on seeds that lie far from the others; empty if none does.
 /// @param seeds  of the candidate, in order
 std::string far_seeds(const std::vector<NamedSeeds>& scores, const std::vector<std::uint64_t>& seeds);
+/// The same of a comparison.
+/// @param gains  each with `seeds`, its tests over seeds
+/// @param name_of  returns what readers call the score of a gain
+template <typename Gain, typename NameOf>
+std::string far_seeds(const std::vector<Gain>& gains, const std::vector<std::uint64_t>& seeds, const NameOf& name_of) {
+  std::vector<NamedSeeds> scores;
+  for (const Gain& gain : gains) scores.push_back({name_of(gain), &gain.seeds});
+  return far_seeds(scores, seeds);
+}
 /// "0 to 2", or "0 to 2 with 7 to 9 in order" where they differ.
 std::string paired_seeds(const std::vector<std::uint64_t>& baseline, const std::vector<std::uint64_t>& candidate);
 
