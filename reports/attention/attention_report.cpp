@@ -2,6 +2,7 @@
 
 #include "analyses/crossed_estimate.h"
 #include "core/counted.h"
+#include "reports/page/page_style.h"
 #include "reports/page/typography.h"
 #include "reports/recommend/paper_numbers.h"
 #include "reports/section.h"
@@ -379,8 +380,7 @@ WrittenReport write_attention_report(const runfile::AttentionRun& run, std::span
   const Section<SweptArm>* const sections[] = {&answer_section(), &length_section(), &frequency_section(),
                                                &run_section()};
   MadeReport report = make_report<SweptArm>(sections, arms);
-  report.title =
-      fmt::format("{} on {} – gainlens", printable(backbone_title(run.backbone()), 40), printable(run.data_name(), 60));
+  report.title = page_title(printable(backbone_title(run.backbone()), 40), printable(run.data_name(), 60));
   report.header = fmt::format(
       "<header>\n<h1>How much evidence does each head rest on?</h1>\n<p class=\"lead\">The attention of {} on {} when "
       "it ranks for {}: {}.</p>\n</header>\n",

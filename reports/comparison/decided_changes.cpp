@@ -1,5 +1,8 @@
 #include "reports/comparison/decided_changes.h"
 
+#include "core/counted.h"
+#include "reports/page/page_style.h"
+
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -101,6 +104,11 @@ std::string common_name(std::span<const std::string> names, std::string_view oth
   const bool one =
       std::all_of(names.begin(), names.end(), [&](const std::string& name) { return name == names.front(); });
   return one && !names.empty() ? names.front() : std::string(otherwise);
+}
+
+std::string comparisons_title(std::span<const std::string> pairs, std::span<const std::string> data_sets) {
+  return page_title(common_name(pairs, counted(pairs.size(), "comparison")),
+                    common_name(data_sets, "several data sets"));
 }
 
 std::vector<std::string> comparison_notes(std::string_view unit) {

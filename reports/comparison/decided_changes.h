@@ -3,6 +3,7 @@
 #include "analyses/gain_decisions.h"
 #include "analyses/measured.h"
 #include "analyses/seed_unit.h"
+#include "core/error.h"
 
 #include <cstddef>
 #include <span>
@@ -38,6 +39,21 @@ std::string interval_kind(const analyses::Maybe<analyses::CrossedEstimate>& esti
 
 /// The name that all have; else `otherwise`.
 std::string common_name(std::span<const std::string> names, std::string_view otherwise);
+
+/// The title of a page of comparisons: "bft against plain on wiki – gainlens".
+/// @param pairs      "bft against plain" of each
+/// @param data_sets  of each
+std::string comparisons_title(std::span<const std::string> pairs, std::span<const std::string> data_sets);
+/// The same of comparisons with candidate, baseline and data set.
+template <typename Comparison>
+std::string comparisons_title(std::span<const Comparison> comparisons) {
+  std::vector<std::string> pairs, data_sets;
+  for (const Comparison& one : comparisons) {
+    pairs.push_back(one.candidate + " against " + one.baseline);
+    data_sets.push_back(printable(one.data_set, 60));
+  }
+  return comparisons_title(std::span<const std::string>(pairs), std::span<const std::string>(data_sets));
+}
 
 /// What such a page does not say. @param unit  what a unit is called
 std::vector<std::string> comparison_notes(std::string_view unit);

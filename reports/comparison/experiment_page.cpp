@@ -410,7 +410,7 @@ WrittenReport write_experiment_page(std::span<const ExperimentComparison> compar
   const Section<ComparedExperiment>* const sections[] = {&decisions(), &scores(), &reading()};
   MadeReport report = make_report<ComparedExperiment>(sections, experiments);
   report.summary["unproven"] = unproven;
-  report.title = "gainlens compare";
+  report.title = comparisons_title(comparisons);
   std::vector<std::string> titles;
   titles.reserve(experiments.size());
   for (const ComparedExperiment& one : experiments) titles.push_back(escape_html(one.title));

@@ -1,6 +1,7 @@
 #include "reports/error_order/error_order_report.h"
 
 #include "core/counted.h"
+#include "reports/page/page_style.h"
 #include "reports/page/typography.h"
 #include "reports/section.h"
 #include "reports/terminal/error_order_terminal.h"
@@ -81,7 +82,7 @@ WrittenReport write_error_order_report(std::span<const ErrorOrderReading> readin
   for (const ErrorOrderReading& reading : readings) arms.push_back({&reading});
   const Section<ReadErrorOrder>* const sections[] = {&error_order_section()};
   MadeReport report = make_report<ReadErrorOrder>(sections, arms);
-  report.title = "gainlens error-by-precision";
+  report.title = page_title("error by precision");
   report.header =
       "<header>\n<h1>Does the precision order users by error?</h1>\n<p class=\"lead\">The precision λ′ of the state "
       "from "

@@ -1,6 +1,7 @@
 #include "reports/estimators/estimators_report.h"
 
 #include "reports/estimators/sections.h"
+#include "reports/page/page_style.h"
 
 namespace gainlens::reports {
 
@@ -12,7 +13,7 @@ std::span<const Section<JudgedEstimators>* const> estimator_sections() {
 WrittenReport write_estimators_report(const analyses::EstimatorTruth& truth, const std::filesystem::path& out) {
   const JudgedEstimators judged[] = {{&truth}};
   MadeReport report = make_report<JudgedEstimators>(estimator_sections(), judged);
-  report.title = "gainlens estimators";
+  report.title = page_title("estimates of the variance", "simulated queries");
   report.header = fmt::format(
       "<header>\n<h1>Which estimate of the variance is right?</h1>\n<p class=\"lead\">Seven estimators on simulated "
       "queries that see {} keys: {} draws of each scenario and effective number of keys, head size {}, seed {}."

@@ -4,6 +4,7 @@
 #include "core/counted.h"
 #include "reports/comparison/decided_changes.h"
 #include "reports/finetune/run_section.h"
+#include "reports/page/page_style.h"
 #include "reports/page/typography.h"
 #include "reports/section.h"
 #include "reports/words/compare_words.h"
@@ -433,7 +434,7 @@ WrittenReport write_finetune_report(const FinetunedRun& run, const std::filesyst
                                                    &finetuned_checks_section(), &finetuned_run_section()};
   MadeReport report = make_report<FinetunedRun>(sections, std::span(&run, 1));
   const std::string data = printable(run.levels.data_set, 60);
-  report.title = fmt::format("{} on {}: gainlens report", model_of(run), data);
+  report.title = page_title(model_of(run), data);
   report.header = fmt::format(
       "<header>\n<h1>Fine-tuning on noisy answers</h1>\n<p class=\"lead\">{}: {} on {}, {} ({}), {}.</p>\n",
       escape_html(run.name), escape_html(model_of(run)), escape_html(data), counted(run.levels.arms.size(), "arm"),

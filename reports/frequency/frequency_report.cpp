@@ -1,6 +1,7 @@
 #include "reports/frequency/frequency_report.h"
 
 #include "core/counted.h"
+#include "reports/page/page_style.h"
 #include "reports/page/typography.h"
 #include "reports/section.h"
 #include "reports/terminal/frequency_terminal.h"
@@ -97,8 +98,8 @@ WrittenReport write_frequency_report(std::span<const FrequencyReading> readings,
   for (const FrequencyReading& reading : readings) arms.push_back({&reading});
   const Section<ReadFrequency>* const sections[] = {&frequency_section()};
   MadeReport report = make_report<ReadFrequency>(sections, arms);
-  report.title = "gainlens k-by-frequency";
   const std::string& against = readings.front().options.against;
+  report.title = page_title("K by " + (against.empty() ? "item frequency" : printable(against, 60)));
   report.header = fmt::format(
       "<header>\n<h1>{}</h1>\n<p class=\"lead\">K and the prior precision λ of every layer at the positions that a "
       "ranking reads, by the {} of their item.</p>\n</header>\n",

@@ -3,6 +3,7 @@
 #include "core/counted.h"
 #include "core/quantity.h"
 #include "reports/effect_explorer.h"
+#include "reports/page/page_style.h"
 #include "reports/page/typography.h"
 #include "reports/section.h"
 #include "reports/terminal/gate_arms_terminal.h"
@@ -184,7 +185,7 @@ WrittenReport write_gate_arms_report(const analyses::GateArmEffects& effects, co
   const ReadGateArms readings[] = {{&effects, of}};
   const Section<ReadGateArms>* const sections[] = {&gate_arms_section(), &gate_arms_explorer_section()};
   MadeReport report = make_report<ReadGateArms>(sections, readings);
-  report.title = "gainlens gate-arms";
+  report.title = page_title("K in the place of a gate", of);
   report.header =
       "<header>\n<h1>What happens if K stands in the place of a gate?</h1>\n<p class=\"lead\">The gain of the filter, "
       "and controls of it, in the place of a frozen model's gates, as the context grows.</p>\n</header>\n";

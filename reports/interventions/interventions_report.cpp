@@ -3,6 +3,7 @@
 #include "core/counted.h"
 #include "reports/effect_explorer.h"
 #include "reports/page/html.h"
+#include "reports/page/page_style.h"
 #include "reports/page/typography.h"
 #include "reports/section.h"
 #include "reports/terminal/interventions_terminal.h"
@@ -270,11 +271,6 @@ const Section<MeasuredPatches>& patching_section() {
   return section;
 }
 
-/// What was run, before the name of the program.
-std::string page_title(const std::string& what) {
-  return what.empty() ? "gainlens report" : what + ": gainlens report";
-}
-
 /// A prompt in quotes, or its tokens where its text is not known.
 std::string prompt_words(const std::string& text, const std::vector<std::string>& tokens) {
   if (!text.empty()) return fmt::format("'{}'", whole_name(text));
@@ -293,7 +289,7 @@ WrittenReport write_interventions_report(const MeasuredInterventions& run, const
                                                             &interventions_explorer_section()};
   MadeReport report = make_report<MeasuredInterventions>(sections, std::span(&run, 1));
   const std::string model = whole_name(run.names.model), text = whole_name(run.names.text);
-  report.title = page_title(text.empty() ? model : fmt::format("{} on {}", model, text));
+  report.title = page_title(model.empty() ? "interventions" : model, text);
   report.header =
       header_of("What does the model need?",
                 fmt::format("{}, each alone, in {} on {}{}.", counted(run.effects->arms.size(), "intervention"),
@@ -308,7 +304,7 @@ WrittenReport write_patching_report(const MeasuredPatches& run, const std::files
   const std::string model = whole_name(run.names.model);
   const std::string clean = prompt_words(run.names.clean, run.effects->clean),
                     corrupt = prompt_words(run.names.corrupt, run.effects->corrupt);
-  report.title = page_title(fmt::format("{}: {} and {}", model.empty() ? "patching" : model, clean, corrupt));
+  report.title = page_title(model.empty() ? "patching" : model, fmt::format("{} and {}", clean, corrupt));
   report.header = header_of(
       "Where does the answer come from?",
       fmt::format("Activation patching{} between two prompts of {}: {} (clean) and {} (corrupt).",

@@ -1,6 +1,7 @@
 #include "reports/look/look_report.h"
 
 #include "core/counted.h"
+#include "reports/page/page_style.h"
 #include "reports/page/token_strip.h"
 #include "reports/page/typography.h"
 #include "reports/section.h"
@@ -376,7 +377,7 @@ WrittenReport write_look_report(const ReadLook& read, const std::filesystem::pat
   const ReadLook looks[] = {read};
   const Section<ReadLook>* const sections[] = {&prompt_section(), &answer_section(), &heads_section_of_look()};
   MadeReport report = make_report<ReadLook>(sections, looks);
-  report.title = "gainlens look";
+  report.title = page_title(printable(read.model, 200), "one prompt");
   report.header = fmt::format(
       "<header>\n<h1>One prompt, looked at</h1>\n<p class=\"lead\">{}: one forward pass, every head at every query."
       "</p>\n</header>\n",

@@ -148,6 +148,10 @@ figure.column, .screen { grid-template-columns: 3.33in 1fr; }
 
 }  // namespace
 
+std::string page_title(std::string_view what, std::string_view on) {
+  return fmt::format("{}{}{} – gainlens", what, on.empty() ? "" : " on ", on);
+}
+
 std::string page_head(const std::string& title) {
   return fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "

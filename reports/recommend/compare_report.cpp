@@ -1,6 +1,7 @@
 #include "reports/recommend/compare_report.h"
 
 #include "core/counted.h"
+#include "reports/comparison/decided_changes.h"
 #include "reports/page/typography.h"
 #include "reports/recommend/sections.h"
 
@@ -21,7 +22,7 @@ WrittenReport write_compare_report(std::span<const analyses::ArmComparison> comp
   std::string list;
   for (const ComparedArms& one : arms) list += (list.empty() ? "" : "; ") + escape_html(one.title);
   MadeReport report = make_report<ComparedArms>(compare_sections(), arms);
-  report.title = "gainlens compare";
+  report.title = comparisons_title(comparisons);
   report.header = fmt::format(
       "<header>\n<h1>Does one arm recommend better?</h1>\n<p class=\"lead\">{} of recommenders, paired by seed: {}."
       "</p>\n{}</header>\n",

@@ -1,6 +1,7 @@
 #include "reports/recommend/gain_by_report.h"
 
 #include "core/counted.h"
+#include "reports/page/page_style.h"
 #include "reports/page/typography.h"
 #include "reports/recommend/paper_numbers.h"
 #include "reports/section.h"
@@ -111,7 +112,8 @@ std::string print_gain_by(Candidates candidates) {
 WrittenReport write_gain_by_report(Candidates candidates, const std::filesystem::path& out) {
   const Section<CandidateGains>* const sections[] = {&gain_by_section()};
   MadeReport report = make_report<CandidateGains>(sections, candidates);
-  report.title = "gainlens gain-by";
+  report.title =
+      page_title(fmt::format("gains against {} by {}", candidates.front().gains->baseline, candidates.front().axis));
   report.header = fmt::format(
       "<header>\n<h1>When does an arm gain?</h1>\n<p class=\"lead\">The change of each arm against {}, by {}.</p>\n"
       "</header>\n",

@@ -1,6 +1,7 @@
 #include "reports/recommend/recommend_report.h"
 
 #include "core/counted.h"
+#include "reports/page/page_style.h"
 #include "reports/page/typography.h"
 #include "reports/recommend/paper_numbers.h"
 #include "reports/recommend/run_sections.h"
@@ -95,8 +96,7 @@ WrittenReport write_recommend_report(const TrainedRun& run, const std::filesyste
   report.summary["comparisons"] = std::move(comparisons);
   append(report, make_report<TrainedRun>(closing_run_sections(), runs));
   check_sections(report);
-  report.title =
-      fmt::format("{} on {} – gainlens", backbone_title(run.run().backbone()), printable(run.run().data_name(), 60));
+  report.title = page_title(backbone_title(run.run().backbone()), printable(run.run().data_name(), 60));
   report.header = header(run);
   return write_files(report, out, writing);
 }

@@ -2,6 +2,7 @@
 
 #include "analyses/paper_knobs.h"
 #include "core/counted.h"
+#include "reports/page/page_style.h"
 #include "reports/page/typography.h"
 #include "reports/section.h"
 #include "reports/sensitivity/sensitivity_words.h"
@@ -145,7 +146,7 @@ WrittenReport write_sensitivity_report(const Sensitivity& sensitivity, const std
                                        const std::vector<std::string>& notes) {
   const Section<Sensitivity>* const sections[] = {&sensitivity_section()};
   MadeReport report = make_report<Sensitivity>(sections, std::span(&sensitivity, 1));
-  report.title = "gainlens sensitivity";
+  report.title = page_title("settings of " + printable(sensitivity.arm, 60), printable(sensitivity.data_set, 60));
   report.header = fmt::format(
       "<header>\n<h1>Which settings of the filter matter?</h1>\n<p class=\"lead\">One setting of {} at a time, on {}: "
       "what shows a change of {}, what is shown to be flat, and what is not decided.</p>\n{}</header>\n",

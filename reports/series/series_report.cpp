@@ -3,6 +3,7 @@
 #include "core/check.h"
 #include "core/counted.h"
 #include "core/quantity.h"
+#include "reports/page/page_style.h"
 #include "reports/page/typography.h"
 #include "reports/section.h"
 #include "reports/sweep/run_names.h"
@@ -180,7 +181,7 @@ WrittenReport write_series_report(const analyses::Series& series, std::span<cons
   const Section<ReadSeries>* const sections[] = {&series_section()};
   MadeReport report = make_report<ReadSeries>(sections, readings);
   const SeriesNames names = names_of(series, runs);
-  report.title = fmt::format("{} on {} – gainlens", names.models, names.texts);
+  report.title = page_title(names.models, names.texts);
   report.header =
       fmt::format("<header>\n<h1>A series of {}</h1>\n<p class=\"lead\">From {} to {}: {} on {}.</p>\n</header>\n",
                   counted(series.points.size(), "run"), escape_html(series.points.front().label),

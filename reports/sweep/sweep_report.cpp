@@ -4,6 +4,7 @@
 #include "core/check.h"
 #include "core/number_ranges.h"
 #include "reports/figures/palette.h"
+#include "reports/page/page_style.h"
 #include "reports/page/typography.h"
 #include "reports/sweep/run_names.h"
 #include "reports/sweep/sections.h"
@@ -69,7 +70,7 @@ WrittenReport write_report(std::span<const RunInput> inputs, const std::filesyst
                            const analyses::Options& options, const Writing& writing) {
   const std::vector<SweepRun> runs = overlay(inputs, options);
   MadeReport report = make_report<SweepRun>(sweep_sections(), runs);
-  report.title = fmt::format("{} – gainlens", subject(runs));
+  report.title = page_title(subject(runs));
   report.header = header(runs);
   report.leads = true;
   return write_files(report, out, writing);

@@ -310,7 +310,7 @@ TEST_F(Intervene, ARunIsReported) {
   // A run of an earlier version has no names; the family stands for the model.
   fs::remove(out + "/names.json");
   ASSERT_EQ(run_gainlens({"report", out}).exit_code, 0);
-  EXPECT_THAT(bytes_of(out + "/report/report.html"), HasSubstr("<title>llama: gainlens report"));
+  EXPECT_THAT(bytes_of(out + "/report/report.html"), HasSubstr("<title>llama – gainlens</title>"));
   write_file(out + "/names.json", "{}");
   expect_refused(run_gainlens({"report", out}), "names.json: is damaged");
 }

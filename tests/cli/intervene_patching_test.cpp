@@ -180,7 +180,7 @@ TEST_F(Patching, IsReported) {
   const ProgramResult report = run_gainlens({"report", out});
   EXPECT_EQ(report.exit_code, 0) << report.error;
   const std::string page = bytes_of(out + "/report/report.html");
-  EXPECT_THAT(page, HasSubstr("<title>llama: "));
+  EXPECT_THAT(page, HasSubstr("<title>llama on "));
   EXPECT_THAT(page, HasSubstr("token 33 | token 21"));  // on the axis of positions
   expect_refused(run_gainlens({"compare", out}), "`gainlens report " + out + "` shows it");
   expect_refused(run_gainlens({"report", out, out + "x"}), "is a run of intervene; give it alone");

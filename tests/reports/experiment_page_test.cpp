@@ -56,6 +56,7 @@ TEST(ExperimentPage, SaysWhoIsBetterInTheUnitsOfTheScores) {
   EXPECT_THAT(written.failed, IsEmpty());
   EXPECT_THAT(written.left_out, IsEmpty());
   const std::string page = bytes_of(folder.path() / "report.html");
+  EXPECT_THAT(page, HasSubstr("<title>2 comparisons on made texts – gainlens</title>"));
   EXPECT_THAT(page, AllOf(HasSubstr("2 comparisons of arms, paired by seed: bft against plain on made texts; gate"),
                           HasSubstr("Better, also after Holm"), HasSubstr("loss (nats), lower is better"),
                           HasSubstr("seeds and documents"), HasSubstr("whether other documents would gain"),

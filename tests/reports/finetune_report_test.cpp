@@ -148,8 +148,8 @@ TEST(FinetuneReport, SaysWhatWasRunAndWhatWasNotProven) {
   shown.unproven = {"There is no request.json: <i>."};
   EXPECT_THAT(write_finetune_report(shown, folder.path(), {}).failed, IsEmpty());
   const std::string page = bytes_of(folder.path() / "report.html");
-  EXPECT_THAT(page, AllOf(HasSubstr("<title>qwen3&lt;b&gt; on made: gainlens report</title>"),
-                          HasSubstr("What was run"), HasSubstr("model.safetensors aaaaaaaaaaaa<"),
+  EXPECT_THAT(page, AllOf(HasSubstr("<title>qwen3&lt;b&gt; on made – gainlens</title>"), HasSubstr("What was run"),
+                          HasSubstr("model.safetensors aaaaaaaaaaaa<"),
                           HasSubstr("200 to learn from, 30 to choose the best epoch by, 60 to test on, of which the "
                                     "first 10 choose too"),
                           HasSubstr("0%, 10%, 40%"), HasSubstr("sft, bft"), HasSubstr("0 to 4"), HasSubstr("29 of 30"),
@@ -177,7 +177,7 @@ TEST(FinetuneReport, AModelHasTheNameOfItsFile) {
   run.request["model"] = {{"family", "gemma3_text"}, {"files", {{"gemma-3-270m-q4_k_m.gguf", std::string(64, 'a')}}}};
   EXPECT_THAT(write_finetune_report(finetuned(run), folder.path(), {}).failed, IsEmpty());
   const std::string page = bytes_of(folder.path() / "report.html");
-  EXPECT_THAT(page, AllOf(HasSubstr("<title>gemma-3-270m-q4_k_m.gguf on made: gainlens report</title>"),
+  EXPECT_THAT(page, AllOf(HasSubstr("<title>gemma-3-270m-q4_k_m.gguf on made – gainlens</title>"),
                           HasSubstr("made: gemma-3-270m-q4_k_m.gguf on made"), HasSubstr("gemma3_text")));
 }
 

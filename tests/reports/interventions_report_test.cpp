@@ -34,7 +34,7 @@ TEST(InterventionsReport, HasTheTableAndTheMap) {
   const std::string page = bytes_of(folder.path() / "r" / "report.html");
   EXPECT_THAT(page, HasSubstr("<svg"));
   EXPECT_THAT(page, HasSubstr("4 interventions changed their site"));
-  EXPECT_THAT(page, HasSubstr("<title>tiny on wiki.txt: gainlens report</title>"));
+  EXPECT_THAT(page, HasSubstr("<title>tiny on wiki.txt – gainlens</title>"));
   EXPECT_THAT(page, HasSubstr("each alone, in tiny on wiki.txt: 2 documents of 32 tokens."));
   EXPECT_THAT(page, HasSubstr("blocks.0.attn.hook_z[head=3]=zero"));
   EXPECT_THAT(bytes_of(folder.path() / "r" / "tables" / "interventions.csv"),
@@ -89,7 +89,7 @@ TEST(PatchingReport, HasAMapForEachDirection) {
   for (const char* name : {"patching-denoising", "patching-noising"})
     EXPECT_TRUE(std::filesystem::exists(folder.path() / "r" / (std::string(name) + ".svg"))) << name;
   const std::string page = bytes_of(folder.path() / "r" / "report.html");
-  EXPECT_THAT(page, HasSubstr("<title>tiny: &#39;a &lt;b&gt;&#39; and &#39;a c&#39;: gainlens report</title>"));
+  EXPECT_THAT(page, HasSubstr("<title>tiny on &#39;a &lt;b&gt;&#39; and &#39;a c&#39; – gainlens</title>"));
   EXPECT_THAT(page, HasSubstr("Activation patching in tiny between two prompts of 2 tokens"));
   // The tokens stand along the axis, both of them where they differ.
   const auto maps = analyses::patch_maps(effects, effects.directions.front());

@@ -1,8 +1,10 @@
+#include "reports/comparison/decided_changes.h"
 #include "reports/figures/palette.h"
 #include "reports/figures/plot_script.h"
 #include "reports/figures/program.h"
 #include "reports/page/csv_table.h"
 #include "reports/page/html.h"
+#include "reports/page/page_style.h"
 #include "reports/page/paper_table.h"
 #include "reports/page/typography.h"
 #include "reports/terminal/sink_vs_k_terminal.h"
@@ -136,6 +138,16 @@ TEST(Palette, SvgFollowsTheReadersScheme) {
   EXPECT_THAT(svg, HasSubstr("<svg width=\"1\">\n<style>@media screen and (prefers-color-scheme: dark) {"));
   EXPECT_THAT(svg, HasSubstr("svg [stroke=\"#333333\" i] { stroke: #B9C0C6; }"));
   EXPECT_THAT(svg, HasSubstr("stroke='#333333' fill='rgb(1,2,999)'"));  // a text that is not a colour is unchanged
+}
+
+TEST(Html, TitlesOfPagesSayWhatOnWhat) {
+  EXPECT_EQ(page_title("gemma-3-270m", "wiki.test.txt"), "gemma-3-270m on wiki.test.txt – gainlens");
+  EXPECT_EQ(page_title("llama"), "llama – gainlens");
+  const std::vector<std::string> pairs = {"bft against plain", "gate against plain"}, one = {pairs[0], pairs[0]};
+  const std::vector<std::string> data = {"wiki", "wiki"}, other_data = {"wiki", "books"};
+  EXPECT_EQ(comparisons_title(one, data), "bft against plain on wiki – gainlens");
+  EXPECT_EQ(comparisons_title(pairs, data), "2 comparisons on wiki – gainlens");
+  EXPECT_EQ(comparisons_title(one, other_data), "bft against plain on several data sets – gainlens");
 }
 
 TEST(Html, InlineSvgHasIdsOfItsOwn) {
