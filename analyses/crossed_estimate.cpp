@@ -121,9 +121,10 @@ Maybe<CrossedEstimate> crossed_estimate(double value, std::span<const double> by
   // Two seeds have about one degree of freedom: where they alone count, the formula gives a little less.
   const double degrees = std::max(satterthwaite, 1.0);
   const Judged judged = judge({value, std::sqrt(variance), degrees}, {value, std::sqrt(seed_variance), seed_degrees});
-  const std::string below = seeds < fewest_crossed_seeds
+  // Units come first: of too few of them a third seed states nothing either.
+  const std::string below = few.empty()
                                 ? "2 seeds give a range without a level; a 95% interval and a p need a third seed"
-                                : few;
+                                : few + (seeds < fewest_crossed_seeds ? "; a third seed is needed too" : "");
   const std::string above = fmt::format("there are {} seeds: see the 95% interval", seeds);
   return CrossedEstimate{value,
                          seeds,

@@ -77,12 +77,12 @@ bool SeedComparison::has_far_seed() const {
 }
 
 std::string few_seeds_note(std::size_t seeds) {
-  if (seeds < 2 || seeds >= fewest_seeds_of_any_form) return "";
+  if (seeds < 2 || seeds >= fewest_seeds_of_symmetric_form) return "";
   // Of two equally likely ends, all seeds have the same one in 2 of 2^n cases, and Student's t then rejects.
   return fmt::format(
       "with fewer than {} seeds, a p below .01 cannot be relied on, and one of .05 takes effects of seeds as "
       "bell-shaped or uniform: if each training ends in one of two ways, {} seeds give it in {:.3g}%",
-      fewest_seeds_of_any_form, seeds, 200 / std::exp2(static_cast<double>(seeds)));
+      fewest_seeds_of_symmetric_form, seeds, 200 / std::exp2(static_cast<double>(seeds)));
 }
 
 OrderedJson to_json(const SeedComparison& comparison) {

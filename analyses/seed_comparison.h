@@ -56,9 +56,10 @@ struct SeedComparison {
 /// @param means  at least one run, finite
 SeedComparison compare_seeds(const SeedMeans& means, const Resampling& resampling = {});
 
-/// Below this number of seeds the level rests on the form of the distribution over seeds, which nobody knows.
+/// From this number of seeds on the level holds for every symmetric distribution over seeds, also if each training ends
+/// in one of two ways. Below, it rests on the form, which nobody knows; for skewed ones it never holds.
 /// Source: docs/analyses/seed-coverage.md.
-inline constexpr std::size_t fewest_seeds_of_any_form = 5;
+inline constexpr std::size_t fewest_seeds_of_symmetric_form = 5;
 /// "with fewer than 5 seeds, a p below .01 cannot be relied on, and one of .05 takes ..."; empty for one seed, which
 /// has no p, and from five on.
 std::string few_seeds_note(std::size_t seeds);

@@ -62,7 +62,7 @@ interventions::GateArmsOptions options_of(const GateArmsArguments& arguments, co
   options.device = kernels::compute_device(global.device);
   options.stream_weights = arguments.stream_weights;
   options.seed = global.seed;
-  check_lies_in_no_arm(arguments.out);
+  check_can_be_run_folder(arguments.out);
   options.out = arguments.out;
   options.quiet = global.quiet;
   return options;

@@ -130,7 +130,7 @@ void check_holds_no_run(const fs::path& folder, const std::string& option) {
         printable(folder.string()));
   CHECK(real.filename() != "shards" || !holds_run(real.parent_path()),
         "{}: {} holds the shards of a run; choose another folder", option, printable(folder.string()));
-  check_lies_in_no_arm(folder, option);
+  check_can_be_run_folder(folder, option);
 }
 
 void check_is_new_file(const std::string& option, const fs::path& file, const WrittenFormat& format) {
@@ -149,7 +149,7 @@ void check_is_new_file(const std::string& option, const fs::path& file, const Wr
         option, shown, format.name, format.suffix, suffix);
 }
 
-void check_lies_in_no_arm(const fs::path& folder, const std::string& option) {
+void check_can_be_run_folder(const fs::path& folder, const std::string& option) {
   std::error_code ignored;
   CHECK(known_suffix(folder).empty() || fs::is_directory(folder, ignored),
         "{}: {}: a folder is written; give a name that does not end in {}", option, printable(folder.string()),

@@ -43,7 +43,7 @@ void check_is_new_file(const std::string& option, const std::filesystem::path& f
 /// Likewise, for commands that write a run of their own there.
 /// @throws InvalidArgument  it lies among the checkpoints of a run of recommenders or of another experiment; its name
 ///     ends as that of a file does, and there is no such folder
-void check_lies_in_no_arm(const std::filesystem::path& folder, const std::string& option = "--out");
+void check_can_be_run_folder(const std::filesystem::path& folder, const std::string& option = "--out");
 
 /// Likewise, for commands that train a model further.
 /// @param folder  that --out names

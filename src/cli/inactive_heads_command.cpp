@@ -142,7 +142,7 @@ interventions::InterveneOptions options_of(const InactiveHeadsArguments& argumen
   options.stream_weights = arguments.stream_weights;
   options.allow_extrapolation = arguments.allow_extrapolation;
   options.seed = global.seed;
-  check_lies_in_no_arm(arguments.out);
+  check_can_be_run_folder(arguments.out);
   options.out = arguments.out;
   options.quiet = global.quiet;
   return options;

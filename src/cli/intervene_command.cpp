@@ -121,7 +121,7 @@ interventions::InterveneOptions options_of(const InterveneArguments& arguments, 
   options.allow_extrapolation = arguments.allow_extrapolation;
   options.seed = global.seed;
   if (!arguments.approximate) {
-    check_lies_in_no_arm(arguments.out);
+    check_can_be_run_folder(arguments.out);
     options.out = arguments.out;
   }
   options.quiet = global.quiet;
@@ -151,7 +151,7 @@ interventions::PatchingOptions patching_options(const InterveneArguments& argume
   options.stream_weights = arguments.stream_weights;
   options.allow_extrapolation = arguments.allow_extrapolation;
   if (!arguments.approximate) {
-    check_lies_in_no_arm(arguments.out);
+    check_can_be_run_folder(arguments.out);
     options.out = arguments.out;
   }
   options.quiet = global.quiet;

@@ -101,7 +101,7 @@ sweep::SweepOptions options_of(const SweepArguments& arguments, const GlobalOpti
   sweep::SweepOptions options;
   options.model = formats::locate_checkpoint(arguments.model);
   options.source = arguments.text.source();
-  check_lies_in_no_arm(arguments.out);
+  check_can_be_run_folder(arguments.out);
   options.out = arguments.out;
   if (arguments.lengths) options.lengths = parse_counts(*arguments.lengths, "--lengths", sweep::least_length);
   options.samples = arguments.samples;

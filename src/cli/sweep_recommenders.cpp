@@ -152,7 +152,7 @@ runfile::AttentionRun empty_run(const Swept& swept, const data::LeaveOneOut& spl
 /// Whether the folder holds this sweep already.
 /// @throws InvalidArgument  it holds another run, or a damaged one
 bool is_complete(const fs::path& out, const Json& request) {
-  check_lies_in_no_arm(out);
+  check_can_be_run_folder(out);
   if (!runfile::is_attention_run(out)) {
     // A damaged file may not even show what it was.
     if (const fs::path file = out / runfile::run_file_name; fs::exists(file)) runfile::prove_by_neighbour(file);

@@ -203,7 +203,7 @@ void run(const TrainFinetuneArguments& arguments, const GlobalOptions& global) {
   request.program_version = GAINLENS_VERSION;
   language::check_request(request);
   check_idle_options(arguments);
-  check_lies_in_no_arm(arguments.out);
+  check_can_be_run_folder(arguments.out);
   data::check_sizes(
       {arguments.sizes.training.value_or(1), arguments.sizes.validation.value_or(1), arguments.sizes.test});
   data::check_passages(passages_of(arguments));

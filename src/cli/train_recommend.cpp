@@ -232,7 +232,7 @@ void run(const TrainRecommendArguments& arguments, const GlobalOptions& global) 
   request.settings = settings_of(arguments);
   recommend::check_arms(arguments.arms);
   recommend::check_seeds(global.seed, arguments.seeds);
-  check_lies_in_no_arm(arguments.out);
+  check_can_be_run_folder(arguments.out);
   for (const std::string& text : arguments.variants) request.variants.push_back(parse_variant(text));
   const std::vector<std::string> of_run = add_grid(arguments, request);
   check_variants(arguments, request);

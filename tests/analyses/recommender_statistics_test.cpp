@@ -230,8 +230,11 @@ TEST(Crossed, TwoSeedsGiveARangeWithoutALevel) {
   EXPECT_NEAR(found->range->low + found->range->high, 6, 1e-12);
   const OrderedJson json = to_json(*found);
   EXPECT_TRUE(json["p"].is_null() && json["interval_95"].is_null());
+  // With two users a third seed alone would give no interval either.
   for (const char* const reason : {"p_reason", "interval_95_reason"})
-    EXPECT_EQ(json[reason], "2 seeds give a range without a level; a 95% interval and a p need a third seed");
+    EXPECT_EQ(json[reason],
+              "a 95% interval and a p need 5 users of equal weight, with those that err together as one; these say as "
+              "much as 2; a third seed is needed too");
   EXPECT_EQ(json["range"][0], found->range->low);
   EXPECT_FALSE(json.contains("interval_95_over_users_alone"));
   EXPECT_EQ(stated_p(found).reason(), json["p_reason"]);

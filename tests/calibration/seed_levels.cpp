@@ -64,7 +64,9 @@ double effect_of_seed(SeedLaw law, NormalNumbers& normal, Random& random) {
 /// From how many seeds on the level is stated if seeds have this law; 0: never.
 std::size_t fewest_stated_seeds(SeedLaw law) {
   const bool skewed = law == SeedLaw::exponential || law == SeedLaw::one_in_ten_fails;
-  return skewed ? 0 : law == SeedLaw::two_values ? analyses::fewest_seeds_of_any_form : analyses::fewest_crossed_seeds;
+  return skewed                       ? 0
+         : law == SeedLaw::two_values ? analyses::fewest_seeds_of_symmetric_form
+                                      : analyses::fewest_crossed_seeds;
 }
 
 SimulatedForm draw_form(const LevelCase& what, std::size_t seeds, NormalNumbers& normal, Random& random) {
