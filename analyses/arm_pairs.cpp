@@ -156,6 +156,10 @@ std::vector<PairOf<Run>> pair_arms(const std::vector<ArmOf<Run>>& arms, const Pa
       if (arm != &baseline) pairs.push_back(pair_of(baseline, *arm, pairing));
     }
   }
+  CHECK(!pairing.by_position || std::ranges::any_of(pairs, &PairOf<Run>::by_position),
+        "--by-position: pairs seeds that differ, and these arms have the same seeds, {}, by which they are paired; "
+        "leave it out",
+        seeds_in_words(pairs.front().baseline));
   return pairs;
 }
 

@@ -94,6 +94,19 @@ TEST(ArmPairs, SeedsThatDifferArePairedOnlyOnRequest) {
   EXPECT_THAT(refusal_of([&] { pair_arms(arms, {.by_position = true}); }), HasSubstr("have 3 and 2 finished seeds"));
 }
 
+TEST(ArmPairs, EqualSeedsAreNotPairedByPosition) {
+  Arms arms;
+  add(arms, "one", made_recommend_run(with_arms({"plain", "bft"})));
+  EXPECT_EQ(refusal_of([&] { pair_arms(arms, {.by_position = true}); }),
+            "--by-position: pairs seeds that differ, and these arms have the same seeds, 0 to 2, by which they are "
+            "paired; leave it out");
+  // Of several pairs one with seeds that differ is enough.
+  MadeRecommender made = with_arms({"plain"});
+  made.seeds = {7, 8, 9};
+  add(arms, "two", made_recommend_run(made));
+  EXPECT_EQ(pair_arms(arms, {.by_position = true}).size(), 2u);
+}
+
 TEST(ArmPairs, RanksWithoutASeedStandForEverySeedOnRequest) {
   MadeRecommender made = with_arms({"theirs"});
   made.seeds = {0};
