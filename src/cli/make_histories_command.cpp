@@ -96,8 +96,9 @@ void change_histories(const HistoriesArguments& arguments, const GlobalOptions& 
                                     {"lost_items", made.missing_items}}));
     return;
   }
-  print_result("{}: {} of {} training items {} ({:.1f}%), of {}; no user is lost\n", printable(arguments.out),
-               made.changed, made.training, thins ? "kept" : "replaced", 100 * share, counted(split.users(), "user"));
+  print_result("{}: {} of {} training items {} ({:.1f}%), of {}; {} lost\n", printable(arguments.out), made.changed,
+               made.training, thins ? "kept" : "replaced", 100 * share, counted(split.users(), "user"),
+               split.users() == 1 ? "it is not" : "none of these is");
   if (made.floored > 0)
     print_result("{} would have kept none, and keep one: without it the user and its test would be dropped\n",
                  counted(made.floored, "user"));

@@ -35,11 +35,20 @@ class HistoriesCommands : public ::testing::Test {
   std::string data_ = write_file(folder_.path() / "items.txt", "x 1 2 3 4 5 6\ny 6 5 4\nz 1 7 2 8 3\n");
 };
 
+/// Users who were left out are named apart: the line speaks of those that were read.
+TEST_F(HistoriesCommands, UsersThatWereLeftOutAreNotSaidToBeThere) {
+  const std::string data = write_file(folder_.path() / "short.txt", "x 1 2 3 4 5 6\ny 6 5 4\nz 1 7\n");
+  const ProgramResult thin = make({"--data", data, "--density", "0.5", "--seed", "1"}, "thin");
+  ASSERT_EQ(thin.exit_code, 0) << thin.error;
+  EXPECT_THAT(thin.error, HasSubstr("1 user"));
+  EXPECT_THAT(thin.out, HasSubstr("of 2 users; none of these is lost\n"));
+}
+
 TEST_F(HistoriesCommands, ADataSetIsThinnedOrGetsNoise) {
   const ProgramResult thin = make({"--data", data_, "--density", "0.5", "--seed", "1"}, "thin");
   ASSERT_EQ(thin.exit_code, 0) << thin.error;
   EXPECT_THAT(thin.out,
-              AllOf(HasSubstr(" of 8 training items kept ("), HasSubstr("%), of 3 users; no user is lost\n")));
+              AllOf(HasSubstr(" of 8 training items kept ("), HasSubstr("%), of 3 users; none of these is lost\n")));
   EXPECT_THAT(bytes_of(file("thin")), AllOf(StartsWith("1 "), HasSubstr(" 5 6\n2 6 5 4\n3 "), HasSubstr(" 8 3\n")));
   const ProgramResult noisy = make({"--data", data_, "--noise", "1", "--json"}, "noisy");
   ASSERT_EQ(noisy.exit_code, 0) << noisy.error;
