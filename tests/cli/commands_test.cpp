@@ -42,9 +42,11 @@ TEST_F(Commands, SweepThenRerunThenExtend) {
   const auto extended = run_gainlens(sweep({"--samples", "3"}));
   // CLI11 accepts an option only once, so the extension needs another command line.
   EXPECT_EQ(extended.exit_code, 2);
-  const auto more = run_gainlens({"sweep", tiny_checkpoint, "--tokens", ids_, "--lengths", "32,64", "--samples", "3",
-                                  "--out", run_, "--quiet", "--json"});
+  const auto more = run_gainlens(
+      {"sweep", tiny_checkpoint, "--tokens", ids_, "--lengths", "32,64", "--samples", "3", "--out", run_, "--json"});
   ASSERT_EQ(more.exit_code, 0) << more.error;
+  EXPECT_THAT(more.error, HasSubstr("gainlens: " + run_ + ": 4 of 6 chunks were measured by an earlier call\n"));
+  EXPECT_THAT(first.error, Not(HasSubstr("by an earlier call")));
   const auto outcome = nlohmann::json::parse(more.out);
   EXPECT_EQ(outcome.at("chunks"), 6);
   EXPECT_EQ(outcome.at("computed"), 2);

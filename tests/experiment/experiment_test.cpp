@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "experiment/result_file.h"
+#include "support/recording_listener.h"
 #include "support/refusal.h"
 #include "support/shared_data.h"
 #include "training/thread_replicas.h"
@@ -20,6 +21,8 @@ using gainlens::testing::refusal_of;
 using gainlens::testing::TemporaryFolder;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
 
 /// Trains nothing: the score of the only unit is the seed.
@@ -115,6 +118,25 @@ TEST(Experiment, DoesEachJobOnce) {
   run(plan, subject, grown);
   EXPECT_THAT(subject.done, UnorderedElementsAre("a 5", "a 6", "a 7"));
   EXPECT_THAT(refusal_of([&] { run(plan, subject); }), HasSubstr("/training/epochs is 4 in the stored request"));
+}
+
+TEST(Experiment, TellsWhatAnEarlierCallHasDone) {
+  const TemporaryFolder folder;
+  const gainlens::testing::RecordingListener told;
+  Counter subject;
+  Plan plan = plan_in(folder.path() / "run");
+  plan.axes = {.arms = {"a"}, .variants = {}, .seed = 5, .seeds = 1};
+  plan.quiet = false;
+  run(plan, subject);
+  EXPECT_THAT(told.notices(), IsEmpty());
+  plan.axes.seeds = 3;
+  run(plan, subject);
+  run(plan, subject);
+  EXPECT_THAT(told.notices(), ElementsAre(plan.out.string() + ": 1 of 3 trainings was done by an earlier call",
+                                          plan.out.string() + ": 3 of 3 trainings were done by an earlier call"));
+  plan.quiet = true;
+  run(plan, subject);
+  EXPECT_THAT(told.notices(), SizeIs(2));
 }
 
 TEST(Experiment, GainsVariants) {

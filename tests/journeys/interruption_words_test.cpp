@@ -53,10 +53,15 @@ TEST_F(InterruptionWords, SayWhatWasKeptAndWhereItContinues) {
                     HasSubstr(" of 4000 steps were done before\n"), HasSubstr("gainlens: interrupted: model keeps")));
 }
 
+/// The first state is saved so late that the signal comes before.
 TEST_F(InterruptionWords, BeforeAnythingIsKeptTheySaySo) {
+  Json recipe = small_recipe();
+  recipe["stages"] = {{{"context", 16}, {"steps", 4000}}};
+  recipe["evaluate_every"] = recipe["save_every"] = 4000;
+  write_text(folder_.path() / "recipe.json", recipe.dump());
   const ProgramResult ended = interrupted("INT", "model/training/request.json");
   EXPECT_EQ(ended.exit_code, 128 + 2);
-  EXPECT_THAT(ended.error, HasSubstr("gainlens: interrupted: "));
+  EXPECT_THAT(ended.error, HasSubstr("gainlens: interrupted: nothing was kept; the same command begins again\n"));
 }
 
 /// As after `nohup`: a signal that is ignored stays so.

@@ -557,6 +557,8 @@ def main():
     parser.add_argument("--shared", action="store_true", help="the goldens whose checkpoints do not ship")
     parser.add_argument("--many-runs", type=pathlib.Path, help="library that lets one loaded program do many calls")
     arguments = parser.parse_intermixed_args()
+    if arguments.shared and arguments.names:
+        parser.error("--shared: names all goldens that do not ship; leave it out beside NAME")
     path, library = arguments.program.resolve(), arguments.many_runs
     program = ServedProgram(path, library.resolve()) if library else Program(path)
     work = functools.partial(check_twins, program)

@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <optional>
 
@@ -12,6 +13,7 @@ namespace gainlens::runfile::hdf5 {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 using testing::TemporaryFolder;
 using ::testing::ThrowsMessage;
 
@@ -29,6 +31,42 @@ TEST(Hdf5, TextIsReadUpToItsLimit) {
               ThrowsMessage<Error>(HasSubstr("has shape [3]; expected [2]")));
   EXPECT_THAT([&] { read_strings(file.get(), "texts", {3}, 10); },
               ThrowsMessage<Error>(HasSubstr("dataset 'texts' is missing")));
+}
+
+/// Limits the memory that this process may take while it exists.
+class DataLimit {
+ public:
+  explicit DataLimit(rlim_t bytes) {
+    ::getrlimit(RLIMIT_DATA, &before_);
+    const rlimit now{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_DATA, &now);
+  }
+  ~DataLimit() { ::setrlimit(RLIMIT_DATA, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST(Hdf5, NumbersThatCannotComeFromWhatIsStoredAreRefused) {
+  const TemporaryFolder folder;
+  constexpr std::int64_t stored = 1 << 18, gibibyte = 1 << 27;  // numbers
+  const std::vector<double> values(stored, 0.5);
+  write_file(folder.path() / "n.h5", [&](const Handle& file) {
+    create_dataset(file.get(), "none", {H5T_IEEE_F64LE, {2 * gibibyte}, {1 << 20}});
+    write(create_dataset(file.get(), "some", {H5T_IEEE_F64LE, {stored}, {}}), H5T_NATIVE_DOUBLE, values.data());
+  });
+  const Handle file = open_file(folder.path() / "n.h5");
+  const Handle none = open_any(file.get(), "none"), some = open_any(file.get(), "some");
+  EXPECT_NO_THROW(check_content(none, {gibibyte}, "none"));  // a run that has just begun
+  EXPECT_THAT([&] { check_content(none, {gibibyte + 1}, "none"); },
+              ThrowsMessage<Error>(HasSubstr("dataset 'none' claims 134217729 numbers in 0 bytes")));
+  // 2 MiB are stored. Deflate makes at most 1,032 bytes of one, and numbers of 4 bytes become 8.
+  EXPECT_THAT([&] { check_content(some, {5 * gibibyte}, "some"); },
+              ThrowsMessage<Error>(HasSubstr("dataset 'some' claims 671088640 numbers in 2097152 bytes")));
+  const DataLimit limit(rlim_t{1} << 30);
+  EXPECT_NO_THROW(check_content(some, {gibibyte}, "some"));
+  EXPECT_THAT([&] { check_content(some, {2 * gibibyte}, "some"); },
+              ThrowsMessage<Error>(MatchesRegex("dataset 'some' needs 2.0 GiB of memory, and .* are available")));
 }
 
 TEST(Hdf5, TextAttributesComeBack) {

@@ -1,6 +1,7 @@
 #include "runfile/unit_folder.h"
 
 #include "support/file_bytes.h"
+#include "support/recording_listener.h"
 #include "support/refusal.h"
 #include "support/shared_data.h"
 
@@ -15,6 +16,7 @@ namespace {
 using gainlens::testing::bytes_of;
 using gainlens::testing::refusal_of;
 using gainlens::testing::write_file;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
@@ -43,6 +45,21 @@ TEST_F(UnitFolders, KeepUnitsForALaterCall) {
   EXPECT_EQ(again.unit("b", itself), std::nullopt);
   EXPECT_TRUE(fs::exists(run_ / "units" / "a.json"));
   EXPECT_THAT(refusal_of([&] { UnitFolder(run_, request, {}); }), HasSubstr("is writing this run"));
+}
+
+TEST_F(UnitFolders, TellWhatAnEarlierCallHasMeasured) {
+  const gainlens::testing::RecordingListener told;
+  {
+    UnitFolder folder(run_, request, {});
+    folder.tell_of_stored();  // there is nothing to tell
+    folder.keep_unit("a", 1);
+    folder.tell_of_stored();
+    folder.keep_unit("b", 2);
+  }
+  UnitFolder(run_, request, {}).tell_of_stored();
+  EXPECT_THAT(told.notices(),
+              ElementsAre(run_.string() + ": 1 unit was measured by an earlier call; this one continues",
+                          run_.string() + ": 2 units were measured by an earlier call; this one continues"));
 }
 
 TEST_F(UnitFolders, WithoutAUnitNothingStays) {
