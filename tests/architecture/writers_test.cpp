@@ -1,8 +1,11 @@
 // All writing and printing must go through the parts that check the result: core/atomic_file.h, core/console.h,
 // runfile/hdf5.h. Libraries print nothing: they tell a listener (core/listener.h), and the program prints.
+#include "architecture/repository.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -45,6 +48,49 @@ TEST(Writers, OnlyTheCheckedOnesAreUsed) {
                        "H5Fcreate("},
                       GAINLENS_SOURCE_DIR, allowed),
               ::testing::IsEmpty());
+}
+
+/// Read once: reading them takes as long as all that the tests do.
+const std::vector<SourceLine>& lines_of_sources() {
+  static const std::vector<SourceLine> lines = lines_of(GAINLENS_SOURCE_DIR, {".cpp", ".h"});
+  return lines;
+}
+
+/// The lines of the repository that hold a word, without those of some files.
+std::vector<std::string> places_of(const std::string& word, const std::vector<std::string>& allowed) {
+  std::vector<std::string> places;
+  for (const SourceLine& line : lines_of_sources()) {
+    if (line.text.find(word) != std::string::npos && std::ranges::find(allowed, line.file) == allowed.end())
+      places.push_back(line.place());
+  }
+  return places;
+}
+
+TEST(OneWay, ToPcre2) {
+  EXPECT_THAT(places_of("#include <pcre2"
+                        ".h>",
+                        {"src/core/pcre2.h"}),
+              ::testing::IsEmpty());
+}
+
+/// reports/page/page_style.h has its form.
+TEST(OneWay, ToTheTitleOfAPage) {
+  std::vector<std::string> others;
+  for (const SourceLine& line : lines_of_sources()) {
+    if (line.file.starts_with("reports/") && line.text.find("report.title = ") != std::string::npos &&
+        line.text.find("_title(") == std::string::npos)
+      others.push_back(line.place());
+  }
+  EXPECT_THAT(others, ::testing::IsEmpty());
+}
+
+/// Shells split a path at its blanks: QUOTED_PROGRAM (support/program.h) stands in their lines.
+TEST(OneWay, ToTheProgramInALineOfAShell) {
+  for (const std::string line : {"GAINLENS_PROGRAM"
+                                 " \" ",
+                                 "\" "
+                                 "GAINLENS_PROGRAM"})
+    EXPECT_THAT(places_of(line, {"tests/support/program.h"}), ::testing::IsEmpty()) << line;
 }
 
 TEST(Writers, LibrariesPrintNothing) {

@@ -155,7 +155,7 @@ TEST(CommandLine, RequiredOptionMissing) {
 TEST(CommandLine, EmptyOutputIsNotTheNextOption) {
   const TemporaryFolder folder;
   const std::string sweep =
-      GAINLENS_PROGRAM " sweep " + tiny_checkpoint.string() + " --tokens " + write_ids(folder.path(), 400).string();
+      QUOTED_PROGRAM " sweep " + shell_word(tiny_checkpoint) + " --tokens " + write_ids(folder.path(), 400).string();
   for (const char* out : {" --out= --quiet", " --quiet --out=", " --out ''", " --out=''"}) {
     expect_error(run_shell(sweep + out, folder.path()), 2, "--out: is empty; give it a value");
   }
@@ -210,7 +210,7 @@ TEST(Input, ModelFolderMissing) {
 TEST(Input, NameOfTheHubThatIsNotInTheCache) {
   const TemporaryFolder folder;
   const ProgramResult result =
-      run_shell("HF_HUB_CACHE=" + folder.path().string() + " " GAINLENS_PROGRAM " sweep google/gemma-3-270m --tokens " +
+      run_shell("HF_HUB_CACHE=" + folder.path().string() + " " QUOTED_PROGRAM " sweep google/gemma-3-270m --tokens " +
                     write_ids(folder.path(), 9).string() + " --out r",
                 folder.path());
   expect_error(result, 2, "run `hf download google/gemma-3-270m`");
@@ -230,7 +230,7 @@ TEST(Input, NameOfTheHubThatIsInTheCache) {
         "capture tiny/model --tokens " + ids + " --length 8 --hooks 'blocks.0.attn.hook_z' --out z.safetensors",
         "evaluate language-model tiny/model --tokens " + ids + " --length 16"}) {
     const ProgramResult result =
-        run_shell("HF_HUB_CACHE=" + folder.path().string() + " " GAINLENS_PROGRAM " --quiet " + command, folder.path());
+        run_shell("HF_HUB_CACHE=" + folder.path().string() + " " QUOTED_PROGRAM " --quiet " + command, folder.path());
     EXPECT_EQ(result.exit_code, 0) << command << ": " << result.error;
   }
 }

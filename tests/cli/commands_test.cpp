@@ -382,8 +382,6 @@ TEST_F(Commands, SinksAreListedWithTheirTokens) {
   for (const auto& sink : one.at("sinks")) EXPECT_EQ(sink.at("length"), 32);
 }
 
-TEST_F(Commands, AuditPrintsTheLemmaAndTheStatements) {
-  ASSERT_EQ(run_gainlens(sweep({})).exit_code, 0);
 TEST_F(Commands, ARunFileThatWasComparedWithNoChecksumIsNamed) {
   ASSERT_EQ(run_gainlens(sweep({})).exit_code, 0);
   const std::string alone = folder_.path() / "alone.h5";
@@ -396,6 +394,8 @@ TEST_F(Commands, ARunFileThatWasComparedWithNoChecksumIsNamed) {
   EXPECT_EQ(notice(alone), "");
 }
 
+TEST_F(Commands, AuditPrintsTheLemmaAndTheStatements) {
+  ASSERT_EQ(run_gainlens(sweep({})).exit_code, 0);
   const auto text = run_gainlens({"audit", run_});
   EXPECT_EQ(text.exit_code, 0) << text.error;
   EXPECT_THAT(text.out, AllOf(HasSubstr("The bound holds at every query of 12 heads"), HasSubstr("epsilon"),
@@ -439,7 +439,7 @@ TEST_F(Commands, VersionAndHelp) {
 
 TEST(Instructions, AreLimitedByTheEnvironment) {
   const auto version = [](const std::string& limit) {
-    return run_shell("GAINLENS_INSTRUCTIONS=" + limit + " " GAINLENS_PROGRAM " --version", "");
+    return run_shell("GAINLENS_INSTRUCTIONS=" + limit + " " QUOTED_PROGRAM " --version", "");
   };
   const ProgramResult limited = version("sse4");
   EXPECT_EQ(limited.exit_code, 0) << limited.error;

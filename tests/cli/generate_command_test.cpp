@@ -143,7 +143,7 @@ TEST_F(Generate, StatisticsAreATableForPeople) {
 /// The text comes token by token: the program ends when its reader has gone, long before a million tokens.
 TEST_F(Generate, PrintsWhileItGenerates) {
   const ProgramResult found =
-      run_shell("{ timeout 100 " GAINLENS_PROGRAM " generate " + std::string(tiny_checkpoint) + " --tokens " + ids() +
+      run_shell("{ timeout 100 " QUOTED_PROGRAM " generate " + shell_word(tiny_checkpoint) + " --tokens " + ids() +
                     " --max-new 1000000 --ignore-eos --allow-extrapolation --quiet || echo \"code $?\" >&2; } | head "
                     "-c 3 || true",
                 folder_.path());

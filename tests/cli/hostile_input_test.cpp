@@ -68,7 +68,7 @@ TEST(Threads, ThatTheSystemDoesNotGiveEndInOneLine) {
   // How much the program itself takes depends on libtorch. Somewhere in between it starts and lacks room for threads.
   for (int megabytes = 300; megabytes <= 1000; megabytes += 50) {
     const ProgramResult result = run_shell(fmt::format("ulimit -v {} && exec timeout 60 {} hooks {} --threads 8",
-                                                       megabytes * 1024, GAINLENS_PROGRAM, tiny_checkpoint.string()),
+                                                       megabytes * 1024, QUOTED_PROGRAM, shell_word(tiny_checkpoint)),
                                            folder.path());
     EXPECT_NE(result.exit_code, 124) << "with " << megabytes << " MB it hangs";
     if (result.error.find("could not be started") == std::string::npos) continue;

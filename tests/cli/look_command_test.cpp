@@ -197,7 +197,7 @@ TEST_F(Look, WhereThePromptComesFromChangesNothing) {
   EXPECT_EQ(of_demo({"--text", file("prompt.txt", prompt), "--json"}).out, given.out);
   EXPECT_EQ(of_demo({"--batch", file("batch.jsonl", R"({"prompt": ")" + prompt + "\"}\n"), "--json"}).out, given.out);
   const ProgramResult piped =
-      run_shell("printf '%s' '" + prompt + "' | " GAINLENS_PROGRAM " look " + demo + " --text - --json", "");
+      run_shell("printf '%s' '" + prompt + "' | " QUOTED_PROGRAM " look " + shell_word(demo) + " --text - --json", "");
   EXPECT_EQ(piped.exit_code, 0) << piped.error;
   EXPECT_EQ(piped.out, given.out);
   const ProgramResult line = of_demo({"--text", file("line.txt", prompt + "\n"), "--json"});

@@ -24,7 +24,7 @@ constexpr int step = 4 << 10;  // KiB
 /// With two threads, as libtorch's own pools start with.
 ProgramResult run_limited(int kib, const std::string& arguments, const std::string& kind = "-v") {
   return run_shell("ulimit -c 0; ulimit " + kind + " " + std::to_string(kib) +
-                       " && OMP_NUM_THREADS=2 exec " GAINLENS_PROGRAM " " + arguments,
+                       " && OMP_NUM_THREADS=2 exec " QUOTED_PROGRAM " " + arguments,
                    "");
 }
 
@@ -69,8 +69,8 @@ class MemoryLimits : public ::testing::Test {
   }
 
   std::string sweep_into(const std::string& run) const {
-    return "--quiet --threads 2 sweep " + demo_ + "/plain --text " + demo_ +
-           "/text.txt --lengths 512 --samples 1 --out " + (folder_.path() / run).string();
+    return "--quiet --threads 2 sweep " + shell_word(demo_ + "/plain") + " --text " + shell_word(demo_ + "/text.txt") +
+           " --lengths 512 --samples 1 --out " + (folder_.path() / run).string();
   }
 
   TemporaryFolder folder_;
@@ -89,7 +89,7 @@ TEST_F(MemoryLimits, ASweepEndsInOneLine) {
 }
 
 TEST_F(MemoryLimits, SoDoesEachCommandWhereLibtorchHardlyFits) {
-  const std::string text = demo_ + "/text.txt", model = demo_ + "/plain";
+  const std::string text = shell_word(demo_ + "/text.txt"), model = shell_word(demo_ + "/plain");
   for (const int limit : {(least_ + least_that_computes_) / 2, least_that_computes_ - step, least_that_computes_,
                           least_that_computes_ + step}) {
     const std::vector<std::string> commands = {

@@ -28,7 +28,7 @@ const fs::path golden = GAINLENS_SOURCE_DIR "/tests/golden";
 
 /// The files that the loader of the C library loads for a command.
 std::string loaded_files(const std::string& arguments) {
-  return run_shell("env LD_DEBUG=files " + program.string() + " " + arguments + " || true", "").error;
+  return run_shell("env LD_DEBUG=files " + shell_word(program) + " " + arguments + " || true", "").error;
 }
 
 class LoadedLibraries : public ::testing::Test {
@@ -44,7 +44,7 @@ TEST_F(LoadedLibraries, InspectAndHelpNeedNoLibtorch) {
   const TemporaryFolder folder;
   const fs::path data = write_file(folder.path() / "data.txt", "1 1 2 3\n2 2 3 4\n3 1 3 4 2\n");
   for (const std::string& arguments :
-       {"inspect " + tiny_checkpoint.string(), "--json inspect " + (golden / "gguf/llama.gguf").string(),
+       {"inspect " + shell_word(tiny_checkpoint), "--json inspect " + shell_word(golden / "gguf/llama.gguf"),
         "inspect " + data.string(), "inspect " + (golden / "absent").string(),
         "--threads 1 inspect --dtype bf16 " + (golden / "models/qwen3-moe").string(), std::string("--help"),
         std::string("inspect --help")}) {
@@ -53,7 +53,7 @@ TEST_F(LoadedLibraries, InspectAndHelpNeedNoLibtorch) {
     EXPECT_THAT(files, Not(HasSubstr("libtorch"))) << arguments;
     EXPECT_THAT(files, Not(HasSubstr("libc10"))) << arguments;
   }
-  EXPECT_THAT(loaded_files("inspect --length 64 " + tiny_checkpoint.string()), HasSubstr("libtorch"))
+  EXPECT_THAT(loaded_files("inspect --length 64 " + shell_word(tiny_checkpoint)), HasSubstr("libtorch"))
       << "the speed of this machine is measured";
 }
 
@@ -118,7 +118,7 @@ TEST(ReadingApplication, AnswersLikeTheProgramWithEverySubcommand) {
     std::string line;
     for (const std::string& word : arguments) line += " '" + word + "'";
     const auto found = run_gainlens(arguments);
-    const auto expected = run_shell(compute_program.string() + line, "");
+    const auto expected = run_shell(shell_word(compute_program) + line, "");
     EXPECT_EQ(found.exit_code, expected.exit_code) << line;
     EXPECT_EQ(constant_part(found.out), constant_part(expected.out)) << line;
     EXPECT_EQ(constant_part(found.error), constant_part(expected.error)) << line;
@@ -144,7 +144,7 @@ class OtherProgram : public ::testing::Test {
   }
   /// What `hooks`, which needs the other program, is answered with.
   std::string refusal() const {
-    const auto result = run("hooks " + tiny_checkpoint.string());
+    const auto result = run("hooks " + shell_word(tiny_checkpoint));
     EXPECT_EQ(result.exit_code, 1) << result.out << result.error;
     EXPECT_EQ(std::ranges::count(result.error, '\n'), 1) << result.error;
     EXPECT_THAT(result.error, StartsWith("gainlens: error: " + other_.string() + ": "));
@@ -156,7 +156,7 @@ class OtherProgram : public ::testing::Test {
     EXPECT_THAT(version.out, StartsWith("gainlens "));
     EXPECT_THAT(version.error, StartsWith("gainlens: warning: " + other_.string()));
     EXPECT_EQ(run("--help").exit_code, 0);
-    EXPECT_EQ(run("inspect " + tiny_checkpoint.string()).exit_code, 0);
+    EXPECT_EQ(run("inspect " + shell_word(tiny_checkpoint)).exit_code, 0);
     for (const auto& [line, message] : std::vector<std::pair<std::string, std::string>>{
              {"", "a subcommand is required"},
              {"swep --length 3", "unknown subcommand 'swep'; did you mean 'sweep'?"},
@@ -219,8 +219,8 @@ TEST_F(OtherProgram, OfAnotherBuildIsNotStarted) {
 
 TEST(ReadingApplication, ADeletedWorkingFolderIsSaid) {
   const TemporaryFolder folder;
-  for (const std::string& begun : {program.string(), compute_program.string()}) {
-    for (const std::string& command : {"hooks " + tiny_checkpoint.string(), std::string("--version")}) {
+  for (const std::string& begun : {shell_word(program), shell_word(compute_program)}) {
+    for (const std::string& command : {"hooks " + shell_word(tiny_checkpoint), std::string("--version")}) {
       const auto result =
           run_shell("mkdir gone && cd gone && rmdir ../gone && exec " + begun + " " + command, folder.path());
       EXPECT_EQ(result.exit_code, 2) << begun << " " << command;

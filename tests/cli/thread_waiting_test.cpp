@@ -18,7 +18,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-const std::string program = GAINLENS_PROGRAM;
+const std::string program = QUOTED_PROGRAM;
 
 /// What libgomp prints when the program starts with these variables.
 std::string settings(const std::string& variables) {

@@ -16,9 +16,9 @@ namespace fs = std::filesystem;
 class ChecksumCache : public ::testing::Test {
  protected:
   ProgramResult sweep(const std::string& out, const std::string& environment) const {
-    return run_shell(fmt::format("{} " GAINLENS_PROGRAM " sweep {} --tokens ids.json --lengths 16 --samples 1 "
+    return run_shell(fmt::format("{} " QUOTED_PROGRAM " sweep {} --tokens ids.json --lengths 16 --samples 1 "
                                  "--threads 1 --quiet --out {}",
-                                 environment, tiny_checkpoint.string(), out),
+                                 environment, shell_word(tiny_checkpoint), out),
                      folder_.path());
   }
   Json model_of(const std::string& run) const {

@@ -39,9 +39,9 @@ class FinetuneProcesses : public ::testing::Test {
   }
   /// The command for a shell in the test's folder.
   static std::string train(const std::string& out, const std::string& more = "") {
-    return GAINLENS_PROGRAM " train finetune " GAINLENS_SOURCE_DIR
-                            "/data/demo/gated --task colors.jsonl --train-rows 12 --validation-rows 3 --test-rows 20 "
-                            "--learning-rate 1e-3 --max-new 3 --threads 1 --quiet --out " +
+    return QUOTED_PROGRAM " train finetune '" GAINLENS_SOURCE_DIR
+                          "/data/demo/gated' --task colors.jsonl --train-rows 12 --validation-rows 3 --test-rows 20 "
+                          "--learning-rate 1e-3 --max-new 3 --threads 1 --quiet --out " +
            out + " " + more;
   }
   bool equal(const std::string& one, const std::string& other, const char* file) const {

@@ -35,7 +35,7 @@ class InterruptionWords : public ::testing::Test {
                      folder_.path());
   }
   static std::string command() {
-    return GAINLENS_PROGRAM " train language-model --config recipe.json --text text.txt --out model --threads 1";
+    return QUOTED_PROGRAM " train language-model --config recipe.json --text text.txt --out model --threads 1";
   }
   TemporaryFolder folder_;
 };

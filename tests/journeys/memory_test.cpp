@@ -345,7 +345,7 @@ TEST(Memory, ASmallFileThatUnpacksToALargeTextIsRead) {
   const TemporaryFolder folder;
   write_zeros(folder.path() / "zeros.gz", 64 << 20);
   const auto sweep = [&](const std::string& model) {
-    return run_shell("ulimit -v 1500000; " GAINLENS_PROGRAM " sweep " + model +
+    return run_shell("ulimit -v 1500000; " QUOTED_PROGRAM " sweep " + shell_word(model) +
                          " --text zeros.gz --lengths 64 --samples 1 --quiet --threads 1 --out run",
                      folder.path());
   };
@@ -373,7 +373,7 @@ TEST(Memory, ASweepThatDoesNotFitIsToldSoBeforeItLoads) {
   write_model(folder.path(), config_of(heavy), 64);
   const auto sweep = [&](const std::string& options) {
     // The limit leaves about 200 MiB beside what the program has taken when it starts; the weights need 336 MiB.
-    return run_shell("ulimit -d 409600; " GAINLENS_PROGRAM
+    return run_shell("ulimit -d 409600; " QUOTED_PROGRAM
                      " sweep . --tokens ids.json --lengths 64 --samples 1 "
                      "--quiet --threads 1 --out run" +
                          options,

@@ -47,7 +47,8 @@ TEST_P(Document, CommandsWorkAsPrinted) {
   const TemporaryFolder folder;
   std::filesystem::create_directory_symlink(std::filesystem::path(GAINLENS_SOURCE_DIR) / "data",
                                             folder.path() / "data");
-  const std::string path = "export PATH=" + std::filesystem::path(GAINLENS_PROGRAM).parent_path().string() + ":$PATH; ";
+  const std::string path =
+      "export PATH=" + shell_word(std::filesystem::path(GAINLENS_PROGRAM).parent_path()) + ":$PATH; ";
 
   const auto examples = examples_in(GetParam());
   ASSERT_GE(examples.size(), 5u);

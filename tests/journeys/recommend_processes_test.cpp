@@ -38,7 +38,7 @@ class RecommendProcesses : public ::testing::Test {
 
   /// The command for a shell in the test's folder.
   static std::string train(const std::string& out, const std::string& more = "") {
-    return GAINLENS_PROGRAM " train recommend --data ring.txt --out " + out +
+    return QUOTED_PROGRAM " train recommend --data ring.txt --out " + out +
            " --epochs 8 --width 16 --dropout 0.2 --threads 1 --quiet " +
            (more.find("--batch") == std::string::npos ? "--batch 32 " : "") + more;
   }

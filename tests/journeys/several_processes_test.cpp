@@ -18,7 +18,7 @@ class SeveralProcesses : public ::testing::Test {
  protected:
   /// The sweep command for a shell. The ids and the run folders lie in its working folder.
   std::string sweep(const std::string& out) const {
-    return std::string(GAINLENS_PROGRAM " sweep ") + tiny_checkpoint.string() +
+    return std::string(QUOTED_PROGRAM " sweep ") + shell_word(tiny_checkpoint) +
            " --tokens ids.json --lengths 64,128 --samples 20 --per-query --threads 1 --out " + out;
   }
   ProgramResult shell(const std::string& line) const { return run_shell(line, folder_.path()); }

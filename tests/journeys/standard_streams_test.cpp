@@ -21,7 +21,7 @@ class StandardStreams : public ::testing::Test {
  protected:
   ProgramResult shell(const std::string& line) const { return run_shell(line, folder_.path()); }
   std::string sweep(const std::string& out) const {
-    return GAINLENS_PROGRAM " sweep " + tiny_checkpoint.string() + " --tokens " + ids_ +
+    return QUOTED_PROGRAM " sweep " + shell_word(tiny_checkpoint) + " --tokens " + ids_ +
            " --lengths 16,32 --samples 2 --threads 1 --out " + out;
   }
   void expect_same_run(const std::string& out) {
@@ -51,8 +51,8 @@ TEST_F(StandardStreams, ErrorStreamThatCannotBeWrittenChangesNothing) {
 
 TEST_F(StandardStreams, ErrorsKeepTheirExitCode) {
   for (const char* redirection : {"2>/dev/full", "2>&-"}) {
-    EXPECT_EQ(shell(std::string(GAINLENS_PROGRAM " inspect nowhere ") + redirection).exit_code, 2) << redirection;
-    EXPECT_EQ(shell(std::string(GAINLENS_PROGRAM " inspect --no-such-option ") + redirection).exit_code, 2)
+    EXPECT_EQ(shell(std::string(QUOTED_PROGRAM " inspect nowhere ") + redirection).exit_code, 2) << redirection;
+    EXPECT_EQ(shell(std::string(QUOTED_PROGRAM " inspect --no-such-option ") + redirection).exit_code, 2)
         << redirection;
   }
 }
@@ -63,7 +63,7 @@ TEST_F(StandardStreams, TrainingGoesOnWithoutItsProgress) {
   write_text(folder_.path() / "recipe.json", recipe.dump());
   write_text(folder_.path() / "text.txt", made_up_text(300));
   const std::string train =
-      GAINLENS_PROGRAM " train language-model --config recipe.json --text text.txt --threads 1 --out ";
+      QUOTED_PROGRAM " train language-model --config recipe.json --text text.txt --threads 1 --out ";
   ASSERT_EQ(shell(train + "plain").exit_code, 0);
   EXPECT_EQ(shell(train + "full 2>/dev/full").exit_code, 0);
   EXPECT_EQ(shell(train + "closed 2>&-").exit_code, 0);
@@ -75,13 +75,13 @@ TEST_F(StandardStreams, TrainingGoesOnWithoutItsProgress) {
 }
 
 TEST_F(StandardStreams, ResultsThatCannotBeWrittenAreAFailure) {
-  const std::string model = tiny_checkpoint.string();
+  const std::string model = shell_word(tiny_checkpoint);
   for (const std::string& command : {std::string("--help"), std::string("--version"), std::string("sweep --help"),
                                      "inspect " + model, "inspect --json " + model, "hooks " + model}) {
-    const auto full = shell(GAINLENS_PROGRAM " " + command + " >/dev/full");
+    const auto full = shell(QUOTED_PROGRAM " " + command + " >/dev/full");
     EXPECT_EQ(full.exit_code, 1) << command;
     EXPECT_EQ(full.error, "gainlens: error: standard output: cannot be written: No space left on device\n") << command;
-    const auto closed = shell(GAINLENS_PROGRAM " " + command + " >&-");
+    const auto closed = shell(QUOTED_PROGRAM " " + command + " >&-");
     EXPECT_EQ(closed.exit_code, 1) << command;
     EXPECT_EQ(closed.error, "gainlens: error: standard output: cannot be written: Bad file descriptor\n") << command;
   }
@@ -96,7 +96,7 @@ TEST_F(StandardStreams, ASweepIsWholeBeforeItsResultIsShown) {
 }
 
 TEST_F(StandardStreams, AReaderThatHasReadEnoughIsNoError) {
-  const std::string inspect = GAINLENS_PROGRAM " inspect " + tiny_checkpoint.string();
+  const std::string inspect = QUOTED_PROGRAM " inspect " + shell_word(tiny_checkpoint);
   const auto first = shell("set +o pipefail; " + inspect + " | head -1");
   EXPECT_EQ(first.exit_code, 0);
   EXPECT_EQ(first.error, "");

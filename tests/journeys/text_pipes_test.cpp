@@ -17,14 +17,14 @@ class TextPipes : public ::testing::Test {
  protected:
   ProgramResult shell(const std::string& line) const { return run_shell(line, folder_.path()); }
   std::string sweep(const std::string& text, const std::string& out) const {
-    return GAINLENS_PROGRAM " sweep " + demo + "plain --lengths 16,64 --samples 2 --threads 1 --quiet --text " + text +
-           " --out " + out;
+    return QUOTED_PROGRAM " sweep " + shell_word(demo + "plain") +
+           " --lengths 16,64 --samples 2 --threads 1 --quiet --text " + text + " --out " + out;
   }
   TemporaryFolder folder_;
 };
 
 TEST_F(TextPipes, GiveTheRunOfTheFile) {
-  const std::string text = demo + "text.txt";
+  const std::string text = shell_word(demo + "text.txt");
   ASSERT_EQ(shell(sweep(text, "file")).exit_code, 0);
   const std::string expected = bytes_of(folder_.path() / "file/run.h5");
   ASSERT_GT(expected.size(), 1000u);
@@ -57,12 +57,12 @@ TEST_F(TextPipes, WithoutATextAreRefused) {
 
 TEST_F(TextPipes, TheLineEndOfEchoIsTold) {
   const std::string told = "the text ends in a line end, which is a part of its ";
-  const std::string model = demo + "plain", site = " --hooks blocks.0.hook_resid_post --out x.safetensors";
-  EXPECT_THAT(shell("echo The river | " GAINLENS_PROGRAM " capture " + model + " --text -" + site).error,
+  const std::string model = shell_word(demo + "plain"), site = " --hooks blocks.0.hook_resid_post --out x.safetensors";
+  EXPECT_THAT(shell("echo The river | " QUOTED_PROGRAM " capture " + model + " --text -" + site).error,
               HasSubstr(told));
-  EXPECT_THAT(shell("echo The river | " GAINLENS_PROGRAM " evaluate language-model " + model + " --text -").error,
+  EXPECT_THAT(shell("echo The river | " QUOTED_PROGRAM " evaluate language-model " + model + " --text -").error,
               HasSubstr(told));
-  EXPECT_EQ(shell("printf 'The river' | " GAINLENS_PROGRAM " capture " + model +
+  EXPECT_EQ(shell("printf 'The river' | " QUOTED_PROGRAM " capture " + model +
                   " --text - --quiet --hooks "
                   "blocks.0.hook_resid_post --out y.safetensors")
                 .error,

@@ -126,9 +126,10 @@ class FaultyCommand {
       idle_.push_back(std::move(program));
       return result;
     }
-    const std::string faulty = fmt::format(
-        "env LD_PRELOAD=" GAINLENS_FAILING_WRITES " GAINLENS_FAIL_PATH={} GAINLENS_FAIL_LOG={} GAINLENS_FAIL_CALL={}{}",
-        (place / below_).string(), (place / "calls").string(), fault.call, fault.half ? " GAINLENS_FAIL_HALF=1" : "");
+    const std::string faulty = fmt::format("env LD_PRELOAD='" GAINLENS_FAILING_WRITES
+                                           "' GAINLENS_FAIL_PATH={} GAINLENS_FAIL_LOG={} GAINLENS_FAIL_CALL={}{}",
+                                           (place / below_).string(), (place / "calls").string(), fault.call,
+                                           fault.half ? " GAINLENS_FAIL_HALF=1" : "");
     std::string line = line_;
     line.replace(line.find("FAULTY"), 6, faulty);
     return run_shell(line, place);
@@ -212,8 +213,9 @@ TEST_F(WriteFaults, EveryFifthCallOfASweep) {
 TEST_F(WriteFaults, EveryCallOfARank) {
   for (const int rank : {0, 1}) {
     const auto process = [&](int of) {
-      return fmt::format("RANK={} WORLD_SIZE=2 {}" GAINLENS_PROGRAM " {}", of, of == rank ? "FAULTY " : "",
-                         fmt::join(sweep("2"), " "));
+      std::string line = fmt::format("RANK={} WORLD_SIZE=2 {}" QUOTED_PROGRAM, of, of == rank ? "FAULTY " : "");
+      for (const std::string& word : sweep("2")) line += " " + shell_word(word);
+      return line;
     };
     fail_each_call(fmt::format("rank {}", rank),
                    FaultyCommand(process(1 - rank) + " >/dev/null 2>&1 & other=$!; code=0; " + process(rank) +
@@ -235,8 +237,8 @@ TEST_F(WriteFaults, EveryCallOfATraining) {
 }
 
 TEST_F(WriteFaults, EveryCallOfACapture) {
-  fail_each_call("capture", FaultyCommand("mkdir -p out && rm -f out/* && FAULTY " GAINLENS_PROGRAM " capture " +
-                                          tiny_checkpoint.string() + " --tokens " + ids_ +
+  fail_each_call("capture", FaultyCommand("mkdir -p out && rm -f out/* && FAULTY " QUOTED_PROGRAM " capture " +
+                                          shell_word(tiny_checkpoint) + " --tokens " + ids_ +
                                           " --length 16 --hooks 'blocks.0.attn.hook_q' --out out/q.safetensors"));
 }
 

@@ -20,6 +20,14 @@ ProgramResult run_gainlens(const std::vector<std::string>& arguments);
 /// Starts the program without waiting, with its output to /dev/null; returns its process id.
 int start_gainlens(const std::vector<std::string>& arguments);
 
+/// The built program for a line of a shell. The folder of a build may have blanks in its name.
+#define QUOTED_PROGRAM "'" GAINLENS_PROGRAM "'"
+
+/// A path for a line of a shell.
+inline std::string shell_word(const std::string& path) {
+  return "'" + path + "'";
+}
+
 /// Runs a shell command in `folder` and keeps its stdout and stderr.
 ProgramResult run_shell(const std::string& line, const std::string& folder);
 
