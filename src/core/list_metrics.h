@@ -20,7 +20,7 @@ struct ListMetric {
   std::string_view meaning;  ///< for descriptions
 };
 
-/// coverage@10, novelty@10, popular@10, in this order. Definitions: docs/recommend.md, "Lists".
+/// coverage@10, novelty@10, popular@10, in this order. Definitions: docs/recommend-results.md, "Lists".
 const std::vector<ListMetric>& list_metrics();
 
 /// The metrics of lists, by name.

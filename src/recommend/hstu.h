@@ -17,7 +17,7 @@ std::vector<hooks::SiteShape> hstu_sites(const HstuConfig& config);
 
 /// HSTU (Zhai et al., 2024) and its arms: a gate, values, queries and keys by one matrix with SiLU; weights
 /// SiLU(score) / n without a softmax; what attention gives is normed and gated. The model computes in the type and on
-/// the device of its weights. docs/recommend.md, "HSTU", has the formulas.
+/// the device of its weights. docs/recommend-training.md, "HSTU", has the formulas.
 ///
 /// run() takes packed histories and has gradients. forward() takes a batch of sequences of one length without times:
 /// for models without a time bias.

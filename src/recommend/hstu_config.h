@@ -29,7 +29,7 @@ enum class HstuOutput {
 /// What the dot product of a query and a key is divided by.
 enum class ScoreScale { root, one };
 
-/// The shape of an HSTU model (Zhai et al., 2024), as docs/recommend.md, "HSTU", describes it.
+/// The shape of an HSTU model (Zhai et al., 2024), as docs/recommend-training.md, "HSTU", describes it.
 struct HstuConfig {
   std::int64_t items = 0;   ///< the catalogue: ids 1 to items
   std::int64_t width = 64;  ///< of the residual stream
@@ -72,7 +72,7 @@ inline constexpr std::int64_t hstu_time_buckets = 129;
 /// What differs from the defaults of the settings: the paper caps the dropout of this backbone at .2, its weights have
 /// a variance by the sandwich alone, and the gain acts before W_O.
 Json hstu_defaults();
-/// What the published research code does, as far as it is built: docs/recommend.md, "HSTU". Source:
+/// What the published research code does, as far as it is built: docs/recommend-training.md, "HSTU". Source:
 /// generative-recommenders, 2e81fab, configs/ml-1m/hstu-sampled-softmax-n128-final.gin; W_O by Xavier at width 64.
 Json hstu_reference_settings();
 /// The most dropout that the paper gives this backbone.

@@ -79,7 +79,7 @@ BackboneKind sasrec_backbone() {
   kind.layouts = {{"iclrec", open_foreign<load_iclrec>},
                   {"recbole", open_foreign<load_recbole>},
                   {"pmixer", open_foreign<load_pmixer>}};
-  // Source: docs/recommend.md, "Measured results".
+  // Source: docs/recommend-results.md, "Measured results".
   kind.presets = {{"tuned",
                    "backbone sasrec: paper with norms after the sums, a stronger baseline on Musical Instruments",
                    {{"norm", "post"}, {"embedding_norm", true}}}};

@@ -40,7 +40,8 @@ struct ForeignParts {
 };
 
 /// The shape of a SASRec model (Kang and McAuley, 2018): a causal transformer over the items of a user. Or that of a
-/// BERT4Rec model (Sun et al., 2019): the same transformer in both directions. Defaults: docs/recommend.md, "SASRec".
+/// BERT4Rec model (Sun et al., 2019): the same transformer in both directions. Defaults: docs/recommend-training.md,
+/// "SASRec".
 struct SasRecConfig {
   /// BERT4Rec: attention in both directions, a token MASK (id items + 1), and a head of a dense layer, GELU, a norm and
   /// a bias for each item.

@@ -1,4 +1,4 @@
-"""HSTU with its arms, written plainly in PyTorch from docs/recommend.md ("HSTU") and docs/bft.md.
+"""HSTU with its arms, written plainly in PyTorch from docs/recommend-training.md ("HSTU") and docs/bft.md.
 
 Every history is one row of a padded batch: at the left for alignment "end", at the right for "start". A column's
 number is the position of its item. Item 0 is padding. Weights are [batch, head, query, key], and sums over keys of
