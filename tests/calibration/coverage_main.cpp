@@ -2,7 +2,7 @@
 //
 //   gainlens_coverage [OUT = .] [SIMULATIONS = 2000]
 //
-// writes OUT/coverage.csv and prints the lines of the tables of docs/analyses/coverage.md. Every run gives the same
+// writes OUT/coverage.csv and prints it as tables; docs/analyses/coverage.md shows a part. Every run gives the same
 // numbers and takes a minute or two.
 
 #include "calibration/coverage.h"

@@ -2,7 +2,7 @@
 //
 //   gainlens_seed_coverage [OUT = .] [SIMULATIONS = 1000] [QUESTION = all]
 //
-// writes OUT/seed-coverage.csv and prints the lines of the tables of docs/analyses/seed-coverage.md. Every run gives
+// writes OUT/seed-coverage.csv and prints it as tables; docs/analyses/seed-coverage.md shows a part. Every run gives
 // the same numbers and takes about ten minutes. A QUESTION, such as "few items", makes its rows alone.
 
 #include "calibration/seed_coverage.h"
