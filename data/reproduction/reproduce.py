@@ -28,19 +28,17 @@ PAGE = "docs/reproduction.md"
 INTRODUCTION = """\
 # The paper, reproduced
 
-Every table and figure of the paper ("Precision Tracked Transformer", `bft.tex`), the command that makes ours, and what
-came out. `scripts/reproduce` writes this page; do not edit it.
+After this page you can repeat each table and figure of the paper ("Precision Tracked Transformer", `bft.tex`), and see
+what came out here. `scripts/reproduce` writes this page; do not edit it.
 
-"Not run" says that no run was read into this page. Sizes are what was run; where that is less than the command asks
-for, the part says so. Hours are of one processor core, for what the command asks for. Those of SASRec on Instruments,
-Beauty and Sports were measured; all others are estimates: of recommenders from these, of fine-tuning from the products
-of a step of Gemma 3 270M. Nothing has been timed on a GPU, and trainings run on the CPU alone. At a third of the
-products of an H100 in bfloat16 (990e12 a second) the fine-tuning of SQuAD would take 2 hours of the card, that of
-NQ-Open 7, and writing answers a few hours more. A checksum is that of the file that was read.
+Sizes are what was run; where that is less than the command asks for, the part says so. Hours are of one processor core,
+for what the command asks for. Those of SASRec on Instruments, Beauty and Sports were measured. All others are
+estimates: of recommenders from these, of fine-tuning from the products of a step of Gemma 3 270M. A checksum is that of
+the file that was read.
 
 ```sh
 scripts/reproduce list
-scripts/reproduce run sasrec-instruments    # continues if it was stopped
+scripts/reproduce run sasrec-instruments    # prints and runs its commands; continues if it was stopped
 ```
 
 `{data}` is the folder of the [data](test-data.md) (`--data`, or `GAINLENS_SHARED_DATA`) and `{runs}` that of the runs
@@ -192,33 +190,58 @@ def evidence(results):
     return [EVIDENCE, *lines] if lines else []
 
 
+NOT_RUN = """
+## Not run
+
+No run of these parts was read into this page. Their commands stand in `data/reproduction/parts.py`.
+
+| in the paper | parts | hours |
+| --- | --- | --- |"""
+
+
+def not_run(results):
+    """The parts without figures, a row for each table or figure of the paper; nothing if there is none."""
+    places = {}
+    for part in PARTS:
+        if part.id not in results:
+            places.setdefault(part.place, []).append(part)
+    lines = []
+    for place, parts in places.items():
+        hours = list(dict.fromkeys(part.hours for part in parts))
+        lines.append(f"| {place} | {', '.join(part.id for part in parts)} | {'; '.join(hours)} |")
+    return [NOT_RUN, *lines] if lines else []
+
+
 def page(results):
     lines = [INTRODUCTION]
     for part in PARTS:
-        size = results[part.id]["size"] if part.id in results else "not run"
-        name = f"[{part.id}](#{part.id})" if part.id in results else part.id
-        lines.append(f"| {name} | {part.place} | {cell(part.title)} | {size} | {part.hours} |")
+        if part.id in results:
+            size = results[part.id]["size"]
+            lines.append(f"| [{part.id}](#{part.id}) | {part.place} | {cell(part.title)} | {size} | {part.hours} |")
+    lines += not_run(results)
     lines += evidence(results)
+    told = {}
     for part in PARTS:
         if part.id not in results:
             continue
         result = results[part.id]
         lines += ["", f"## {part.id}", f"{part.place}. {part.title}; {result['size']}" +
-                  (f"; {part.note}." if part.note else "."), "", "```sh", *part.commands, "```", "",
-                  "| | paper | here |", "| --- | --- | --- |"]
+                  (f"; {part.note}." if part.note else "."), ""]
+        # The commands of one run stand once.
+        before = [told[command] for command in part.commands if command in told]
+        if before:
+            lines += [f"From the run of [{before[0]}](#{before[0]}).", ""]
+        new = [command for command in part.commands if command not in told]
+        if new:
+            lines += ["```sh", *new, "```", ""]
+        told.update(dict.fromkeys(new, part.id))
+        lines += ["| | paper | here |", "| --- | --- | --- |"]
         lines += [f"| {' | '.join(cell(text) for text in row)} |" for row in result["rows"]]
         asked = re.search(r"--seeds (\d+)", part.commands[0])
         if asked and not result["size"].startswith(f"{asked[1]} seed"):
             lines += ["", f"Of the command's {asked[1]} seeds these are {result['size']}."]
         lines += ["", f"`{result['file']}`, sha256 {result['sha256'][:16]}"]
-    lines += ["", "## Not run", "The commands of the parts that have no run yet:", "", "```sh"]
-    told = {command for part in PARTS if part.id in results for command in part.commands}
-    for part in PARTS:
-        for command in part.commands:
-            if command not in told:
-                lines.append(command)
-                told.add(command)
-    return "\n".join([*lines, "```", ""])
+    return "\n".join([*lines, ""])
 
 
 def main():
