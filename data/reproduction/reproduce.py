@@ -47,12 +47,11 @@ scripts/reproduce run sasrec-instruments    # prints and runs its commands; cont
 Toys, Games, ML-1M, the training file of SQuAD and the passages that Contriever has retrieved for NQ-Open are public,
 and not among the test data: bring them under the names in the commands.
 
-Of the data sets: the paper's 25,598 users of Sports are a misprint, from which its mean length and density follow
-(296,337 / 25,598 = 11.6). The longest histories differ too; why is not known. Instruments is called the sparsest Amazon
-category; by its density it is the densest.
+The paper's 25,598 users of Sports are a misprint, from which its mean length and density follow (296,337 / 25,598 =
+11.6). The longest histories differ too; why is not known.
 
-| part | in the paper | what | run here | hours |
-| --- | --- | --- | --- | --- |"""
+| part | in the paper | run here | hours |
+| --- | --- | --- | --- |"""
 
 
 class Refused(Exception):
@@ -212,12 +211,26 @@ def not_run(results):
     return [NOT_RUN, *lines] if lines else []
 
 
+def by_group(rows):
+    """The metrics of one group of users in one row; other rows as they are."""
+    made = {}
+    for what, paper, here in rows:
+        metric, _, group = what.partition(", group ")
+        key = f"group {group}" if group else what
+        made.setdefault(key, []).append((metric, paper, here))
+    joined = []
+    for key, cells in made.items():
+        metrics, papers, ours = (", ".join(texts) for texts in zip(*cells))
+        joined.append((metrics if key == metrics else f"{key}: {metrics}", papers, ours))
+    return joined
+
+
 def page(results):
     lines = [INTRODUCTION]
     for part in PARTS:
         if part.id in results:
             size = results[part.id]["size"]
-            lines.append(f"| [{part.id}](#{part.id}) | {part.place} | {cell(part.title)} | {size} | {part.hours} |")
+            lines.append(f"| [{part.id}](#{part.id}) | {part.place} | {size} | {part.hours} |")
     lines += not_run(results)
     lines += evidence(results)
     told = {}
@@ -225,8 +238,10 @@ def page(results):
         if part.id not in results:
             continue
         result = results[part.id]
+        asked = re.search(r"--seeds (\d+)", part.commands[0])
+        fewer = asked and not result["size"].startswith(f"{asked[1]} seed")
         lines += ["", f"## {part.id}", f"{part.place}. {part.title}; {result['size']}" +
-                  (f"; {part.note}." if part.note else "."), ""]
+                  (f" of the command's {asked[1]}" if fewer else "") + (f"; {part.note}." if part.note else "."), ""]
         # The commands of one run stand once.
         before = [told[command] for command in part.commands if command in told]
         if before:
@@ -236,10 +251,7 @@ def page(results):
             lines += ["```sh", *new, "```", ""]
         told.update(dict.fromkeys(new, part.id))
         lines += ["| | paper | here |", "| --- | --- | --- |"]
-        lines += [f"| {' | '.join(cell(text) for text in row)} |" for row in result["rows"]]
-        asked = re.search(r"--seeds (\d+)", part.commands[0])
-        if asked and not result["size"].startswith(f"{asked[1]} seed"):
-            lines += ["", f"Of the command's {asked[1]} seeds these are {result['size']}."]
+        lines += [f"| {' | '.join(cell(text) for text in row)} |" for row in by_group(result["rows"])]
         lines += ["", f"`{result['file']}`, sha256 {result['sha256'][:16]}"]
     return "\n".join([*lines, ""])
 
