@@ -167,8 +167,7 @@ EVIDENCE = """
 ## Gains, density and measured n_eff
 
 The paper says that the largest gains appear where n_eff is smallest, on the sparsest data. n_eff is of plain SASRec, at
-the position that ranks; the gain is that of HR@10 over plain SASRec. From the parts below; data without them are left
-out.
+the position that ranks; the gain is that of HR@10 over plain SASRec.
 
 | data | density | items of a user, with the two held out | n_eff of the heads | gain in the paper | gain here | of |
 | --- | --- | --- | --- | --- | --- | --- |"""
