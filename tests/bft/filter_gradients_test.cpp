@@ -1,5 +1,5 @@
-// Gradients of every part of the filter against central differences in float64. The test prints the table of
-// docs/bft-measurements.md.
+// Gradients of every part of the filter against central differences in float64. The test prints the table that
+// docs/bft-measurements.md sums up.
 #include "bft/feedforward_jacobian.h"
 #include "bft/filter_step.h"
 #include "bft/filter_weights.h"
