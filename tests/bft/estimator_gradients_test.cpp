@@ -1,4 +1,5 @@
-// Gradients of every estimator against central differences in float64. The test prints the table of docs/estimators.md.
+// Gradients of every estimator against central differences in float64. The test prints the table that
+// docs/estimators.md sums up.
 #include "bft/observation_variance.h"
 #include "support/central_differences.h"
 #include "support/refusal.h"
