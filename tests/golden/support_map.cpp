@@ -528,18 +528,15 @@ SupportMap measure_support() {
 std::string support_section(const SupportMap& map) {
   std::string text = fmt::format("{}\n", support_heading);
   text += R"(
-A test lets each command compute a small checkpoint of each family, and compares what it gives with the reference:
-logits, n_eff of every query, the loss without one head. Of `generate` the first token is compared with the reference,
-and two after it with a pass over the whole text; of `gate-arms` the native arm with the logits, and the others with the
-same in float64; of `inactive-heads` the loss and that without one head with the reference, and the curves with the same
-in float64; of `train finetune` the loss of the first step of all weights with logits in float64 (its gradients have a
-test of their own). This table is what it saw. For each command it has three signs, in float32, float64 and bfloat16,
-for safetensors; after the stroke the same for GGUF.
+A test lets each command compute a small checkpoint of each family, and compares it with the reference: logits, n_eff of
+every query, losses, the first token of `generate`. Numbers that the reference does not have are compared with the same
+in float64. This table is what the test saw. For each command it has three signs, in float32, float64 and bfloat16, for
+safetensors; after the stroke the same for GGUF.
 
-- `=` exact: the reference's numbers, within the tolerances above; numbers that the reference does not have: those of the
-  same in float64, within 1e-3, changes of a loss within 2e-5 nats; a loss of training within 1e-5 of itself
-- `≈` lower precision: the same within those of bfloat16. There the largest logits may have four times the error of all
-  logits; a loss, and a number that the reference does not have, 0.1
+- `=` exact: within the tolerances above; numbers that the reference does not have within 1e-3, changes of a loss within
+  2e-5 nats, a loss of training within 1e-5 of itself
+- `≈` lower precision: within those of bfloat16. There the largest logits may have four times the error of all logits; a
+  loss, and a number that the reference does not have, 0.1
 - `×` refused, with one line that says why
 - `·` untested: no checkpoint in this format, or no number to compare with
 
