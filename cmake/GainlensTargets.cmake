@@ -76,23 +76,19 @@ function(gainlens_library name)
   add_library(gainlens::${name} ALIAS gainlens_${name})
 endfunction()
 
-# gainlens_test(NAME [TORCH] [UNITY] SOURCES file... [ALONE regex] [COST seconds] [DEPENDS target...])
-# makes gainlens_test_NAME and registers each of its suites (GainlensSuites.cmake). Sources of UNITY tests are compiled
-# four at a time, but for those that match ALONE, whose local names clash with those of a neighbour. COST: what its
-# longest suites take, roughly. CTest starts with the longest ones, so that none runs alone at the end.
+# gainlens_test(NAME [TORCH] SOURCES file... [COST seconds] [DEPENDS target...])
+# makes gainlens_test_NAME and registers each of its suites (GainlensSuites.cmake). Sources X_test.cpp are compiled eight
+# at a time: what is local to one of them stands in a namespace X_test. COST: what its longest suites take, roughly.
+# CTest starts with the longest ones, so that none runs alone at the end.
 function(gainlens_test name)
-  cmake_parse_arguments(arg "TORCH;UNITY" "ALONE;COST" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "TORCH" "COST" "SOURCES;DEPENDS" ${ARGN})
   if(NOT arg_COST)
     set(arg_COST 1)
   endif()
   add_executable(gainlens_test_${name} ${arg_SOURCES})
-  if(arg_UNITY)
-    set_target_properties(gainlens_test_${name} PROPERTIES UNITY_BUILD ${GAINLENS_UNITY} UNITY_BUILD_BATCH_SIZE 4)
-    if(arg_ALONE)
-      list(FILTER arg_SOURCES INCLUDE REGEX ${arg_ALONE})
-      set_source_files_properties(${arg_SOURCES} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-    endif()
-  endif()
+  set_target_properties(gainlens_test_${name} PROPERTIES UNITY_BUILD ${GAINLENS_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+  list(FILTER arg_SOURCES EXCLUDE REGEX _test[.]cpp$)
+  set_source_files_properties(${arg_SOURCES} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_compile_options(gainlens_test_${name} PRIVATE ${GAINLENS_NO_FALSE_OVERLAPS} ${GAINLENS_TEST_OPTIMISATION})
   target_link_libraries(gainlens_test_${name} PRIVATE
     gainlens_options ${arg_DEPENDS} GTest::gtest GTest::gmock GTest::gtest_main)

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::analyses {
-namespace {
+namespace arm_pairs_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -152,5 +152,5 @@ TEST(ArmPairs, OtherUsersOfOneSplitAreRefused) {
   EXPECT_THAT(refusal_of([&] { pair_arms(arms, {}); }), HasSubstr("but other users; one of the files is damaged"));
 }
 
-}  // namespace
+}  // namespace arm_pairs_test
 }  // namespace gainlens::analyses

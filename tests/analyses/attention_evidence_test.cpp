@@ -16,7 +16,7 @@
 #include <vector>
 
 namespace gainlens::analyses {
-namespace {
+namespace attention_evidence_test {
 
 using ::testing::HasSubstr;
 using testing::made_attention_run;
@@ -199,5 +199,5 @@ TEST(AttentionEvidence, EqualNumbersHaveNoCorrelation) {
   EXPECT_THAT(number.rho[length].value.reason(), HasSubstr("the same for every user"));
 }
 
-}  // namespace
+}  // namespace attention_evidence_test
 }  // namespace gainlens::analyses

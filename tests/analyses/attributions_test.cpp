@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::analyses {
-namespace {
+namespace attributions_test {
 
 Attribution some() {
   return {.interventions = {"a", "b", "c", "d"},
@@ -78,5 +78,5 @@ TEST(Attributions, AreWrittenForOtherPrograms) {
   EXPECT_FALSE(json.contains("other"));
 }
 
-}  // namespace
+}  // namespace attributions_test
 }  // namespace gainlens::analyses

@@ -12,7 +12,7 @@
 #include <cmath>
 
 namespace gainlens::analyses {
-namespace {
+namespace audit_test {
 
 using testing::CellKey;
 using ::testing::HasSubstr;
@@ -351,5 +351,5 @@ TEST(Audit, RunsWithoutStatisticsHaveNoLemma) {
   EXPECT_EQ(one.prior_shares.reason(), "the run has no summary/n_eff");
 }
 
-}  // namespace
+}  // namespace audit_test
 }  // namespace gainlens::analyses

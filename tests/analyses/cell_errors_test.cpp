@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::analyses {
-namespace {
+namespace cell_errors_test {
 
 using gainlens::testing::CellKey;
 using gainlens::testing::SyntheticRun;
@@ -66,5 +66,5 @@ TEST(CellErrors, HeadWithAGainOfOneIsLeftOut) {
   EXPECT_EQ(errors->cells.size(), 1u);
 }
 
-}  // namespace
+}  // namespace cell_errors_test
 }  // namespace gainlens::analyses

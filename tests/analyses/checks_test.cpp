@@ -17,7 +17,7 @@
 #include <limits>
 
 namespace gainlens::analyses {
-namespace {
+namespace checks_test {
 
 using ::testing::AllOf;
 using testing::CellKey;
@@ -508,5 +508,5 @@ TEST(ChecksPage, ListsEveryCheck) {
     EXPECT_THAT(page, HasSubstr(table)) << table;
 }
 
-}  // namespace
+}  // namespace checks_test
 }  // namespace gainlens::analyses

@@ -13,7 +13,7 @@
 #include <cstdio>
 
 namespace gainlens::analyses {
-namespace {
+namespace comparison_test {
 
 using gainlens::testing::CellKey;
 using gainlens::testing::planted;
@@ -308,5 +308,5 @@ TEST(RequestDifferences, SpreadChunksAreOtherText) {
   EXPECT_TRUE(find_difference(request_differences(a, b), "number of spread chunks"));
 }
 
-}  // namespace
+}  // namespace comparison_test
 }  // namespace gainlens::analyses

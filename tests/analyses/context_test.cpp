@@ -11,7 +11,7 @@
 #include <cmath>
 
 namespace gainlens::analyses {
-namespace {
+namespace context_test {
 
 using gainlens::testing::CellKey;
 using gainlens::testing::SyntheticRun;
@@ -239,5 +239,5 @@ TEST(GainTheory, OneLengthPredictsNothing) {
   EXPECT_THAT(json["max_relative_error_reason"], HasSubstr("one length"));
 }
 
-}  // namespace
+}  // namespace context_test
 }  // namespace gainlens::analyses

@@ -6,7 +6,7 @@
 #include <cmath>
 
 namespace gainlens::analyses {
-namespace {
+namespace effect_map_test {
 
 ControlledArm arm_of(const std::string& name, double delta, double low, std::size_t changed = 2) {
   return {{name, 1, delta, Interval{low, 2}, 1, 0, 1, changed}, std::nullopt, "why"};
@@ -44,5 +44,5 @@ TEST(EffectMap, ShowsTheLogitDifferenceWhereItWasAskedFor) {
   EXPECT_TRUE(maps[0].doubtful_at(0, 1));
 }
 
-}  // namespace
+}  // namespace effect_map_test
 }  // namespace gainlens::analyses

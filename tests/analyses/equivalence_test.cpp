@@ -6,7 +6,7 @@
 #include <array>
 
 namespace gainlens::analyses {
-namespace {
+namespace equivalence_test {
 
 TEST(Equivalence, SmallChangesAreEquivalentEvenWhereCertain) {
   // Mean 0.03, standard error 0.001: clearly not 0, and clearly within 0.1.
@@ -62,5 +62,5 @@ TEST(Equivalence, OneChunkIsNotKnown) {
   EXPECT_EQ(to_json(test_equivalence({}, 0.1, "no gate"))["equivalence_p_reason"], "no gate");
 }
 
-}  // namespace
+}  // namespace equivalence_test
 }  // namespace gainlens::analyses

@@ -14,7 +14,7 @@
 #include <vector>
 
 namespace gainlens::analyses {
-namespace {
+namespace error_order_test {
 
 using gainlens::testing::refusal_of;
 using ::testing::HasSubstr;
@@ -213,5 +213,5 @@ TEST(OrderVerdicts, FollowTheInterval) {
   EXPECT_EQ(of(-0.2, 0.06), OrderVerdict::undecided);
 }
 
-}  // namespace
+}  // namespace error_order_test
 }  // namespace gainlens::analyses

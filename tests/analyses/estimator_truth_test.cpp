@@ -15,7 +15,7 @@
 #include <limits>
 
 namespace gainlens::analyses {
-namespace {
+namespace estimator_truth_test {
 
 using bft::Estimator;
 using ::testing::ElementsAre;
@@ -209,5 +209,5 @@ TEST(EstimatorTruth, WrongOptionsAreNamed) {
   EXPECT_THAT(refused({.n_eff = {5, 5}}), HasSubstr("--n-eff: 5 after 5; must rise"));
 }
 
-}  // namespace
+}  // namespace estimator_truth_test
 }  // namespace gainlens::analyses

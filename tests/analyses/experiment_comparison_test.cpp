@@ -14,7 +14,7 @@
 #include <numeric>
 
 namespace gainlens::analyses {
-namespace {
+namespace experiment_comparison_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -226,5 +226,5 @@ TEST(PairedUnits, ScoresThatAreNotFiniteAreNamed) {
               HasSubstr("at least one run and one question"));
 }
 
-}  // namespace
+}  // namespace experiment_comparison_test
 }  // namespace gainlens::analyses

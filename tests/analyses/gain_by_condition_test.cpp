@@ -13,7 +13,7 @@
 #include <vector>
 
 namespace gainlens::analyses {
-namespace {
+namespace gain_by_condition_test {
 
 using gainlens::testing::made_recommend_run;
 using gainlens::testing::MadeRecommender;
@@ -85,5 +85,5 @@ TEST(GainByCondition, WhatCannotBeOneCurveIsRefused) {
               HasSubstr("condition 2: its models are bert4rec, and those of condition 1 sasrec"));
 }
 
-}  // namespace
+}  // namespace gain_by_condition_test
 }  // namespace gainlens::analyses

@@ -9,7 +9,7 @@
 #include <memory>
 
 namespace gainlens::analyses {
-namespace {
+namespace gain_decisions_test {
 
 using ::testing::HasSubstr;
 using testing::made_recommend_run;
@@ -93,5 +93,5 @@ TEST(GainDecisions, TheNaiveIntervalIsOfTheChange) {
   EXPECT_THAT(naive_relative_interval(with_gain(0.5, 1).metrics[1].seeds).reason(), HasSubstr("2"));
 }
 
-}  // namespace
+}  // namespace gain_decisions_test
 }  // namespace gainlens::analyses

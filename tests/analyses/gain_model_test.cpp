@@ -6,7 +6,7 @@
 #include <cmath>
 
 namespace gainlens::analyses {
-namespace {
+namespace gain_model_test {
 
 using ::testing::HasSubstr;
 
@@ -32,5 +32,5 @@ TEST(GainModel, TheConstantIsThatOfTheJudgedText) {
   EXPECT_THAT(gain_errors(shortest, {shortest}, std::nan(""), 0.5).reason(), HasSubstr("no finite K"));
 }
 
-}  // namespace
+}  // namespace gain_model_test
 }  // namespace gainlens::analyses

@@ -13,7 +13,7 @@
 #include <vector>
 
 namespace gainlens::analyses {
-namespace {
+namespace gate_arm_effects_test {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
@@ -243,5 +243,5 @@ TEST(GateArmEffects, OfOneDocumentHaveReasons) {
   EXPECT_FALSE(to_json(effects).at("arms").at(2).at("contexts").at(0).at("interval_reason").empty());
 }
 
-}  // namespace
+}  // namespace gate_arm_effects_test
 }  // namespace gainlens::analyses

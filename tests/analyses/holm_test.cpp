@@ -6,7 +6,7 @@
 #include <vector>
 
 namespace gainlens::analyses {
-namespace {
+namespace holm_test {
 
 using ::testing::DoubleEq;
 using ::testing::ElementsAre;
@@ -26,5 +26,5 @@ TEST(Holm, IsNeverAboveOne) {
   EXPECT_THAT(holm(std::vector{0.9, 0.8}), ElementsAre(1.0, 1.0));
 }
 
-}  // namespace
+}  // namespace holm_test
 }  // namespace gainlens::analyses

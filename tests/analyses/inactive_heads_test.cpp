@@ -14,7 +14,7 @@
 #include <vector>
 
 namespace gainlens::analyses {
-namespace {
+namespace inactive_heads_test {
 
 using ::testing::ElementsAre;
 using ::testing::UnorderedElementsAreArray;
@@ -176,5 +176,5 @@ TEST(InactiveHeads, ScoresThatOrderNothingAreLeftOut) {
                                           ::testing::HasSubstr("mean |v| / layer: all heads of a layer")));
 }
 
-}  // namespace
+}  // namespace inactive_heads_test
 }  // namespace gainlens::analyses

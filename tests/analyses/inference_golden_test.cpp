@@ -11,7 +11,7 @@
 #include <optional>
 
 namespace gainlens::analyses {
-namespace {
+namespace inference_golden_test {
 
 /// Numbers computed by brute force in numpy, SciPy and statsmodels; made by make_inference_golden.py.
 Json golden() {
@@ -103,5 +103,5 @@ TEST(InferenceGolden, TheoryOnUnseenTextAgreesWithSciPy) {
   }
 }
 
-}  // namespace
+}  // namespace inference_golden_test
 }  // namespace gainlens::analyses

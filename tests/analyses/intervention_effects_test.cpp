@@ -6,7 +6,7 @@
 #include <cmath>
 
 namespace gainlens::analyses {
-namespace {
+namespace intervention_effects_test {
 
 runfile::InterventionRun run_of(const std::vector<double>& native, const std::vector<double>& changed) {
   runfile::InterventionRun run;
@@ -81,5 +81,5 @@ TEST(InterventionEffects, AreWrittenForOtherPrograms) {
   EXPECT_EQ(arm.at("control_reason"), "why");
 }
 
-}  // namespace
+}  // namespace intervention_effects_test
 }  // namespace gainlens::analyses

@@ -12,7 +12,7 @@
 #include <vector>
 
 namespace gainlens::analyses {
-namespace {
+namespace item_frequency_test {
 
 using gainlens::testing::refusal_of;
 using ::testing::HasSubstr;
@@ -376,5 +376,5 @@ TEST(ItemFrequency, WrongRequestsAreRefused) {
   EXPECT_THAT(refusal(other, some_counts, values, {}), HasSubstr("do not fit each other"));
 }
 
-}  // namespace
+}  // namespace item_frequency_test
 }  // namespace gainlens::analyses

@@ -9,7 +9,7 @@
 #include <limits>
 
 namespace gainlens::analyses {
-namespace {
+namespace jackknife_test {
 
 using ::testing::HasSubstr;
 
@@ -164,5 +164,5 @@ TEST(LeaveOutText, HeadsOnALineHaveAReason) {
   EXPECT_TRUE(to_json(*leave_out_text(pairs))["pearson_interval"].is_null());
 }
 
-}  // namespace
+}  // namespace jackknife_test
 }  // namespace gainlens::analyses

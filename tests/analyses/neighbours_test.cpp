@@ -10,7 +10,7 @@
 #include <cmath>
 
 namespace gainlens::analyses {
-namespace {
+namespace neighbours_test {
 
 using gainlens::testing::CellKey;
 using gainlens::testing::SyntheticRun;
@@ -85,5 +85,5 @@ TEST(Neighbours, JsonHasAReasonWhereThereIsNoNumber) {
   EXPECT_THAT(json["rows"][0]["lag_one_correlation_reason"], HasSubstr("needs at least 3"));
 }
 
-}  // namespace
+}  // namespace neighbours_test
 }  // namespace gainlens::analyses

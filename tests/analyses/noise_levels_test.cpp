@@ -16,7 +16,7 @@
 #include <vector>
 
 namespace gainlens::analyses {
-namespace {
+namespace noise_levels_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -138,5 +138,5 @@ TEST(PaperFinetuning, CellsAverageToThePrintedPool) {
   EXPECT_EQ(paper_answer_scores().size(), 23u);
 }
 
-}  // namespace
+}  // namespace noise_levels_test
 }  // namespace gainlens::analyses

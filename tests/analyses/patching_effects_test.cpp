@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::analyses {
-namespace {
+namespace patching_effects_test {
 
 runfile::PatchingRun run_of(double clean, double corrupt) {
   runfile::PatchingRun run;
@@ -67,5 +67,5 @@ TEST(PatchingEffects, OfARequestWithoutPromptsAreRefused) {
   EXPECT_THROW(patching_effects(run), InvalidArgument);
 }
 
-}  // namespace
+}  // namespace patching_effects_test
 }  // namespace gainlens::analyses

@@ -6,7 +6,7 @@
 #include <cmath>
 
 namespace gainlens::analyses {
-namespace {
+namespace permutation_test {
 
 using ::testing::HasSubstr;
 
@@ -272,5 +272,5 @@ TEST(PermutationJson, RefusalIsNullWithItsReason) {
   EXPECT_EQ(json["seed"], 8);
 }
 
-}  // namespace
+}  // namespace permutation_test
 }  // namespace gainlens::analyses

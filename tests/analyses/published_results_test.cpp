@@ -8,7 +8,7 @@
 #include <algorithm>
 
 namespace gainlens::analyses {
-namespace {
+namespace published_results_test {
 
 using ::testing::HasSubstr;
 using testing::refusal_of;
@@ -61,5 +61,5 @@ TEST(PublishedResults, BrokenTablesAreRefused) {
   EXPECT_THAT(refusal(header + "B,1,2,3,,M,,1,,0.2,"), HasSubstr("does not end with a whole line"));
 }
 
-}  // namespace
+}  // namespace published_results_test
 }  // namespace gainlens::analyses

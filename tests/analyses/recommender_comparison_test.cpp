@@ -9,7 +9,7 @@
 #include <cmath>
 
 namespace gainlens::analyses {
-namespace {
+namespace recommender_comparison_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -226,5 +226,5 @@ TEST(PaperGains, Strata) {
   EXPECT_EQ(find_paper_stratum("hstu", "Sports", StratumKind::item_frequency, 0, "mrr"), nullptr);
 }
 
-}  // namespace
+}  // namespace recommender_comparison_test
 }  // namespace gainlens::analyses

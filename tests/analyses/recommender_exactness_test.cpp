@@ -16,7 +16,7 @@
 #include <vector>
 
 namespace gainlens::analyses {
-namespace {
+namespace recommender_exactness_test {
 
 using ::testing::HasSubstr;
 
@@ -196,5 +196,5 @@ TEST(Exactness, JointFlipsSeeAZeroInSpiteOfRounding) {
   EXPECT_EQ(joint_flips(std::array{SeededDifferences{seeds, one}, SeededDifferences{seeds, other}}, {}).pairs, 0u);
 }
 
-}  // namespace
+}  // namespace recommender_exactness_test
 }  // namespace gainlens::analyses

@@ -12,7 +12,7 @@
 #include <filesystem>
 
 namespace gainlens::analyses {
-namespace {
+namespace recommender_golden_test {
 
 constexpr double near = 1e-10;
 
@@ -172,5 +172,5 @@ TEST(RecommenderGolden, RegressionAgreesWithStatsmodelsWithoutEachItem) {
   }
 }
 
-}  // namespace
+}  // namespace recommender_golden_test
 }  // namespace gainlens::analyses

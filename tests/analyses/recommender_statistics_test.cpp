@@ -13,7 +13,7 @@
 #include <numeric>
 
 namespace gainlens::analyses {
-namespace {
+namespace recommender_statistics_test {
 
 using ::testing::DoubleEq;
 using ::testing::ElementsAre;
@@ -411,5 +411,5 @@ TEST(PooledDataSets, SignsCancelInStoufferButNotInFisher) {
   EXPECT_GT(fisher(std::array{0.0, 0.5}).p, 0);  // a p of 0 is rounding
 }
 
-}  // namespace
+}  // namespace recommender_statistics_test
 }  // namespace gainlens::analyses

@@ -12,7 +12,7 @@
 #include <limits>
 
 namespace gainlens::analyses {
-namespace {
+namespace selection_test {
 
 using gainlens::testing::CellKey;
 using gainlens::testing::SyntheticRun;
@@ -162,5 +162,5 @@ TEST(Aggregate, AbsentStatisticIsNamed) {
   EXPECT_EQ(aggregate(reader, "gate", usable_lengths(reader)[0], {0}).reason(), "the model has no attention gate");
 }
 
-}  // namespace
+}  // namespace selection_test
 }  // namespace gainlens::analyses

@@ -18,7 +18,7 @@
 #include <vector>
 
 namespace gainlens::analyses {
-namespace {
+namespace sensitivity_test {
 
 using gainlens::testing::made_sensitivity_run;
 using gainlens::testing::MadeSensitivity;
@@ -244,5 +244,5 @@ TEST(PaperKnobs, AreSevenWithNamesOfTheirOwn) {
   EXPECT_EQ(find_paper_knob("dropout"), nullptr);
 }
 
-}  // namespace
+}  // namespace sensitivity_test
 }  // namespace gainlens::analyses

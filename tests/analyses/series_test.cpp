@@ -11,7 +11,7 @@
 #include <vector>
 
 namespace gainlens::analyses {
-namespace {
+namespace series_test {
 
 using gainlens::testing::CellKey;
 using gainlens::testing::refusal_of;
@@ -85,5 +85,5 @@ TEST(Series, RefusesWhatIsNoSeries) {
   EXPECT_EQ(step_of("2000steps"), 2000);
 }
 
-}  // namespace
+}  // namespace series_test
 }  // namespace gainlens::analyses

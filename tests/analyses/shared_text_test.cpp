@@ -6,7 +6,7 @@
 #include <cmath>
 
 namespace gainlens::analyses {
-namespace {
+namespace shared_text_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -138,5 +138,5 @@ TEST(SharedText, IsSaidInWords) {
   EXPECT_EQ(sharing_in_words(request, {lengths[0]}), "One length: no text is shared between lengths.");
 }
 
-}  // namespace
+}  // namespace shared_text_test
 }  // namespace gainlens::analyses

@@ -12,7 +12,7 @@
 #include <cmath>
 
 namespace gainlens::analyses {
-namespace {
+namespace sink_keys_test {
 
 using testing::CellKey;
 using ::testing::ElementsAre;
@@ -356,5 +356,5 @@ TEST(TokenClass, ByText) {
                               "\u00e9", "<script>alert(1)</script>"});
 }
 
-}  // namespace
+}  // namespace sink_keys_test
 }  // namespace gainlens::analyses

@@ -10,7 +10,7 @@
 #include <vector>
 
 namespace gainlens::analyses {
-namespace {
+namespace sink_mass_rule_test {
 
 /// Weights of causal attention, [query][key].
 using Weights = std::vector<std::vector<double>>;
@@ -98,5 +98,5 @@ TEST(SinkMassRule, FindsTheWeightOfKeysThatShareIt) {
   }
 }
 
-}  // namespace
+}  // namespace sink_mass_rule_test
 }  // namespace gainlens::analyses

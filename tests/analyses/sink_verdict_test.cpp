@@ -11,7 +11,7 @@
 #include <vector>
 
 namespace gainlens::analyses {
-namespace {
+namespace sink_verdict_test {
 
 using gainlens::testing::CellKey;
 using gainlens::testing::SyntheticRun;
@@ -192,5 +192,5 @@ TEST(SinkVerdict, TheSignIsThatOfWhatTheSlotsDoNotExplain) {
               HasSubstr("K without key 0: negative (r = +0.730, +0.809 by chance, p = 0.000"));
 }
 
-}  // namespace
+}  // namespace sink_verdict_test
 }  // namespace gainlens::analyses

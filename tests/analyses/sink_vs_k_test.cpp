@@ -13,7 +13,7 @@
 #include <limits>
 
 namespace gainlens::analyses {
-namespace {
+namespace sink_vs_k_test {
 
 using gainlens::testing::CellKey;
 using gainlens::testing::SyntheticRun;
@@ -365,5 +365,5 @@ TEST(ValueNorms, EightKeysLeaveNoRest) {
   EXPECT_THAT(value_norms(write_run(folder.path() / "run", run)).reason(), HasSubstr("no key beyond the first 8"));
 }
 
-}  // namespace
+}  // namespace sink_vs_k_test
 }  // namespace gainlens::analyses

@@ -9,7 +9,7 @@
 #include <vector>
 
 namespace gainlens::analyses {
-namespace {
+namespace statistics_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -136,5 +136,5 @@ TEST(Rounding, NumbersThatDifferByRoundingAloneAreMadeEqual) {
             "x is constant");
 }
 
-}  // namespace
+}  // namespace statistics_test
 }  // namespace gainlens::analyses

@@ -9,7 +9,7 @@
 #include <cmath>
 
 namespace gainlens::analyses {
-namespace {
+namespace theory_equivalence_test {
 
 using gainlens::testing::CellKey;
 using gainlens::testing::SyntheticRun;
@@ -133,5 +133,5 @@ TEST(TheoryEquivalence, OfARunTakesTheChunksThatEveryLengthHas) {
               HasSubstr("2 chunks are complete at every length"));
 }
 
-}  // namespace
+}  // namespace theory_equivalence_test
 }  // namespace gainlens::analyses

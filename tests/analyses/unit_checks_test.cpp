@@ -15,7 +15,7 @@
 #include <string>
 
 namespace gainlens::analyses {
-namespace {
+namespace unit_checks_test {
 
 namespace fs = std::filesystem;
 using gainlens::testing::bytes_of;
@@ -164,5 +164,5 @@ TEST_F(UnitChecks, OfPatches) {
   EXPECT_EQ(outcome("result"), "found: patching.json is not what the units hold, first at /directions/noising/other");
 }
 
-}  // namespace
+}  // namespace unit_checks_test
 }  // namespace gainlens::analyses

@@ -11,7 +11,7 @@
 #include <cmath>
 
 namespace gainlens::analyses {
-namespace {
+namespace verdicts_test {
 
 using gainlens::testing::CellKey;
 using gainlens::testing::SyntheticRun;
@@ -314,5 +314,5 @@ TEST(Verdicts, TheInterventionIsNotTestedByASweep) {
   EXPECT_EQ(json[0]["claims"][0]["verdict"], "supported");
 }
 
-}  // namespace
+}  // namespace verdicts_test
 }  // namespace gainlens::analyses

@@ -14,7 +14,7 @@
 #include <vector>
 
 namespace gainlens::testing {
-namespace {
+namespace backbones_test {
 
 bool names_backbone(const std::string& text) {
   return std::regex_match(text, std::regex("sasrec|bert4rec|hstu"));
@@ -65,5 +65,5 @@ TEST(Backbones, ANameInCodeIsFound) {
               ::testing::ElementsAre("src/cli/a.cpp:2", "src/cli/a.cpp:3", "src/cli/a.cpp:4"));
 }
 
-}  // namespace
+}  // namespace backbones_test
 }  // namespace gainlens::testing

@@ -13,7 +13,7 @@
 #include <string>
 
 namespace gainlens::testing {
-namespace {
+namespace citations_test {
 
 namespace fs = std::filesystem;
 using ::testing::Contains;
@@ -144,5 +144,5 @@ TEST(Citations, WrongOnesAreFound) {
   EXPECT_THAT(links, Not(Contains(HasSubstr("sweep-protocol"))));
 }
 
-}  // namespace
+}  // namespace citations_test
 }  // namespace gainlens::testing

@@ -8,7 +8,7 @@
 #include <fstream>
 
 namespace gainlens::testing {
-namespace {
+namespace include_graph_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -70,5 +70,5 @@ TEST(IncludeGraph, NoTwoLayersIncludeEachOther) {
   }
 }
 
-}  // namespace
+}  // namespace include_graph_test
 }  // namespace gainlens::testing

@@ -13,7 +13,7 @@
 #include <vector>
 
 namespace gainlens::testing {
-namespace {
+namespace writers_test {
 
 namespace fs = std::filesystem;
 
@@ -103,5 +103,5 @@ TEST(Writers, LibrariesPrintNothing) {
               ::testing::IsEmpty());
 }
 
-}  // namespace
+}  // namespace writers_test
 }  // namespace gainlens::testing

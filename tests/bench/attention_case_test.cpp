@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::bench {
-namespace {
+namespace attention_case_test {
 
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
@@ -47,5 +47,5 @@ TEST(AttentionCase, ImpossibleShapesAreNamed) {
   EXPECT_EQ(dtype_named(dtype_name(at::kBFloat16)), at::kBFloat16);
 }
 
-}  // namespace
+}  // namespace attention_case_test
 }  // namespace gainlens::bench

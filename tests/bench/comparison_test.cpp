@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::bench {
-namespace {
+namespace comparison_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -106,5 +106,5 @@ TEST(Figures, AreDrawn) {
               ThrowsMessage<InvalidArgument>(HasSubstr("--plot: nothing was measured")));
 }
 
-}  // namespace
+}  // namespace comparison_test
 }  // namespace gainlens::bench

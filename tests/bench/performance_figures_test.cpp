@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::bench {
-namespace {
+namespace performance_figures_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -62,5 +62,5 @@ TEST(PerformanceFigures, MoreLinesThanStylesAreRefused) {
               ThrowsMessage<InvalidArgument>(HasSubstr("7 lines; at most 6")));
 }
 
-}  // namespace
+}  // namespace performance_figures_test
 }  // namespace gainlens::bench

@@ -13,7 +13,7 @@
 #include <vector>
 
 namespace gainlens::bench {
-namespace {
+namespace program_test {
 
 using gainlens::testing::ProgramResult;
 using ::testing::HasSubstr;
@@ -116,5 +116,5 @@ TEST(BenchProgram, ABadRequestIsOneLine) {
   }
 }
 
-}  // namespace
+}  // namespace program_test
 }  // namespace gainlens::bench

@@ -7,7 +7,7 @@
 #include <thread>
 
 namespace gainlens::bench {
-namespace {
+namespace timing_test {
 
 TEST(RunTimes, MedianAndQuartilesByHand) {
   const RunTimes odd = summarise({5, 1, 3, 2, 4});
@@ -43,5 +43,5 @@ TEST(InterleavedTimes, ASlowMethodIsLeftOutOfLaterRounds) {
   EXPECT_EQ(order, "fsfsfff");  // s uses up its millisecond in the smallest number of runs; f runs the largest number
 }
 
-}  // namespace
+}  // namespace timing_test
 }  // namespace gainlens::bench

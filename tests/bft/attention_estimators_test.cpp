@@ -12,7 +12,7 @@
 #include <vector>
 
 namespace gainlens {
-namespace {
+namespace attention_estimators_test {
 
 at::Tensor tensor(const Json& json, at::IntArrayRef shape) {
   std::vector<double> numbers;
@@ -71,5 +71,5 @@ TEST(AttentionEstimatorsGolden, PrecisionsOfTheOracle) {
   EXPECT_GT(compared, 300);
 }
 
-}  // namespace
+}  // namespace attention_estimators_test
 }  // namespace gainlens

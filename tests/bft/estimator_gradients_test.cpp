@@ -14,7 +14,7 @@
 #include <vector>
 
 namespace gainlens::bft {
-namespace {
+namespace estimator_gradients_test {
 
 using at::Tensor;
 using testing::gradient_error;
@@ -169,5 +169,5 @@ TEST(ObservationVariance, WrongTensorsAreNamed) {
   EXPECT_THAT(refused(Estimator::kish, {weights.slice(2, 0, 3), values}), HasSubstr("3 queries and 7 keys; give"));
 }
 
-}  // namespace
+}  // namespace estimator_gradients_test
 }  // namespace gainlens::bft

@@ -14,7 +14,7 @@
 #include <vector>
 
 namespace gainlens::bft {
-namespace {
+namespace estimators_golden_test {
 
 using at::Tensor;
 
@@ -152,5 +152,5 @@ TEST(EstimatorsGolden, Gradients) {
   }
 }
 
-}  // namespace
+}  // namespace estimators_golden_test
 }  // namespace gainlens::bft

@@ -15,7 +15,7 @@
 #include <vector>
 
 namespace gainlens::bft {
-namespace {
+namespace estimators_test {
 
 using ::testing::Each;
 using ::testing::HasSubstr;
@@ -288,5 +288,5 @@ TEST(Estimators, WrongRequestsAreNamed) {
               HasSubstr("token precision 0 at key 1; must be above 0"));
 }
 
-}  // namespace
+}  // namespace estimators_test
 }  // namespace gainlens::bft

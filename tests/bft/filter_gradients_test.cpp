@@ -17,7 +17,7 @@
 #include <vector>
 
 namespace gainlens::bft {
-namespace {
+namespace filter_gradients_test {
 
 using at::Tensor;
 using kernels::Activation;
@@ -283,5 +283,5 @@ TEST(Jacobian, LowRankIsExactAtFullRankAndKeepsTheLargestPart) {
   EXPECT_EQ(jacobian_factors(up, at::zeros_like(down), 2).kept, 1);
 }
 
-}  // namespace
+}  // namespace filter_gradients_test
 }  // namespace gainlens::bft

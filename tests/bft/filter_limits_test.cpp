@@ -10,7 +10,7 @@
 #include <cmath>
 
 namespace gainlens::bft {
-namespace {
+namespace filter_limits_test {
 
 using at::Tensor;
 
@@ -159,5 +159,5 @@ TEST(FilterLimits, EmMovesFromAPrecisionBeyondItsBound) {
   EXPECT_GT(step.likelihood_after, step.likelihood_before);
 }
 
-}  // namespace
+}  // namespace filter_limits_test
 }  // namespace gainlens::bft

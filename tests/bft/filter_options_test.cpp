@@ -9,7 +9,7 @@
 #include <string>
 
 namespace gainlens::bft {
-namespace {
+namespace filter_options_test {
 
 using gainlens::testing::refusal_of;
 using ::testing::HasSubstr;
@@ -122,5 +122,5 @@ TEST(Filter, TakesItsGainsFromMomentsWithOneWeightForAllDimensions) {
   EXPECT_FALSE(from_moments({{"kriging", "per_dimension"}}));
 }
 
-}  // namespace
+}  // namespace filter_options_test
 }  // namespace gainlens::bft

@@ -12,7 +12,7 @@
 #include <vector>
 
 namespace gainlens::bft {
-namespace {
+namespace fused_step_test {
 
 using at::Tensor;
 
@@ -98,5 +98,5 @@ TEST(FusedStep, NanStaysNan) {
   EXPECT_TRUE(at::isnan(fused_predict(one, nan, at::ones({2}), options).first).all().item<bool>());
 }
 
-}  // namespace
+}  // namespace fused_step_test
 }  // namespace gainlens::bft

@@ -11,7 +11,7 @@
 #include <vector>
 
 namespace gainlens::bft {
-namespace {
+namespace initial_precision_test {
 
 using gainlens::testing::refusal_of;
 using ::testing::ElementsAre;
@@ -53,5 +53,5 @@ TEST(InitialPrecision, EmRefusesWhatIsNoData) {
   EXPECT_THAT(refusal_of([&] { em_step(tau * 0, item, x, x); }), HasSubstr("not above 0 and finite"));
 }
 
-}  // namespace
+}  // namespace initial_precision_test
 }  // namespace gainlens::bft

@@ -8,7 +8,7 @@
 #include <cmath>
 
 namespace gainlens::bft {
-namespace {
+namespace stream_updates_test {
 
 using at::Tensor;
 
@@ -90,5 +90,5 @@ TEST(StreamUpdates, WhereTheStreamIsNothingBothGainsAreTheSame) {
   EXPECT_LT(least_error_precision(observed, at::full({5, 3}, 1e4, at::kDouble)).max().item<double>(), 1e-7);
 }
 
-}  // namespace
+}  // namespace stream_updates_test
 }  // namespace gainlens::bft

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::bft {
-namespace {
+namespace warm_up_test {
 
 TEST(WarmUp, CountsStepsOrEpochs) {
   FilterOptions options{.warm_up = 3};
@@ -35,5 +35,5 @@ TEST(RunningMemory, WeighsAllBatchesAlikeAtFirst) {
   EXPECT_EQ(running_memory(1000), 0.99);
 }
 
-}  // namespace
+}  // namespace warm_up_test
 }  // namespace gainlens::bft

@@ -15,7 +15,7 @@
 #include <vector>
 
 namespace gainlens::analyses {
-namespace {
+namespace attention_coverage_test {
 
 struct Population {
   std::size_t users, seeds;
@@ -138,5 +138,5 @@ TEST(AttentionCoverage, OverUsersAndTrainingsIsThatStated) {
         EXPECT_GE(share, least(users)) << users << " users, " << seeds << " trainings, " << name;
 }
 
-}  // namespace
+}  // namespace attention_coverage_test
 }  // namespace gainlens::analyses

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::testing {
-namespace {
+namespace calibration_test {
 
 ClusteredModel strongly_clustered() {
   return {.layers = 12, .heads = 8, .group_size = 2, .layer_share = 0.5, .group_share = 0.4};
@@ -117,5 +117,5 @@ TEST(Calibration, TheSeedFixesEverything) {
   EXPECT_EQ(once.block_permutation, again.block_permutation);
 }
 
-}  // namespace
+}  // namespace calibration_test
 }  // namespace gainlens::testing

@@ -11,7 +11,7 @@
 #include <sstream>
 
 namespace gainlens::testing {
-namespace {
+namespace coverage_test {
 
 using ::testing::HasSubstr;
 
@@ -122,5 +122,5 @@ TEST(Coverage, WhatIsStatedInTheStoredTableMissesIn8PercentAtMost) {
   EXPECT_GE(judged, 30u);
 }
 
-}  // namespace
+}  // namespace coverage_test
 }  // namespace gainlens::testing

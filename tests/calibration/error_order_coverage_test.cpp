@@ -11,7 +11,7 @@
 #include <vector>
 
 namespace gainlens::analyses {
-namespace {
+namespace error_order_coverage_test {
 
 struct Population {
   std::size_t users, seeds;
@@ -100,5 +100,5 @@ TEST(ErrorOrderCoverage, OverTrainingsAndUsersIsThatStated) {
   EXPECT_GE(coverage({200, 5, 0.0, 0.5, 0.0}, 200), 0.91);
 }
 
-}  // namespace
+}  // namespace error_order_coverage_test
 }  // namespace gainlens::analyses

@@ -12,7 +12,7 @@
 #include <vector>
 
 namespace gainlens::analyses {
-namespace {
+namespace frequency_coverage_test {
 
 struct Population {
   std::size_t users, items, length;
@@ -89,5 +89,5 @@ TEST(FrequencyCoverage, OfManyUsersIsAtLeastThatStated) {
   EXPECT_GE(coverage({1500, 900, 8, 1.0}, 150, 40), 0.94);
 }
 
-}  // namespace
+}  // namespace frequency_coverage_test
 }  // namespace gainlens::analyses

@@ -13,7 +13,7 @@
 #include <vector>
 
 namespace gainlens::testing {
-namespace {
+namespace seed_coverage_test {
 
 constexpr double least_coverage = 0.92;  // smallest coverage allowed for an interval stated as 95%
 constexpr double most_rejected = 0.08;   // largest rate at which a stated test may reject a true null hypothesis
@@ -177,5 +177,5 @@ TEST(SeedCoverage, StatedIntervalsAndTestsOfTheStoredTableHoldTheirLevel) {
   EXPECT_GE(naive, 100u);
 }
 
-}  // namespace
+}  // namespace seed_coverage_test
 }  // namespace gainlens::testing

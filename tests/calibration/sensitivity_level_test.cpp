@@ -14,7 +14,7 @@
 #include <vector>
 
 namespace gainlens::analyses {
-namespace {
+namespace sensitivity_level_test {
 
 /// The truth of simulated runs. Every gain acts like a user's rate x (1 - rate).
 struct World {
@@ -147,5 +147,5 @@ TEST(SensitivityLevel, ASettingAtTheMarginIsSeldomFlat) {
   }
 }
 
-}  // namespace
+}  // namespace sensitivity_level_test
 }  // namespace gainlens::analyses

@@ -16,7 +16,7 @@
 // What a message advises must be there: each option that it names is one of the command that printed it.
 
 namespace gainlens::testing {
-namespace {
+namespace advice_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -136,5 +136,5 @@ TEST_F(Advice, OfALengthBeyondTheModel) {
               Not(HasSubstr("--allow-extrapolation")));
 }
 
-}  // namespace
+}  // namespace advice_test
 }  // namespace gainlens::testing

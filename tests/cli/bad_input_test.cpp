@@ -13,7 +13,7 @@
 #include <ostream>
 
 namespace gainlens::testing {
-namespace {
+namespace bad_input_test {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -511,5 +511,5 @@ TEST(Capture, GlobThatMatchesNothing) {
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "a.safetensors"));
 }
 
-}  // namespace
+}  // namespace bad_input_test
 }  // namespace gainlens::testing

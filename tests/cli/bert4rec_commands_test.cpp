@@ -14,7 +14,7 @@
 #include <vector>
 
 namespace gainlens::testing {
-namespace {
+namespace bert4rec_commands_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -106,5 +106,5 @@ TEST_F(Bert4RecCommands, GridsAndOtherBackbones) {
   expect_refusal_line(run_gainlens(training({"--positions", "1"})), "'positions' is 1");
 }
 
-}  // namespace
+}  // namespace bert4rec_commands_test
 }  // namespace gainlens::testing

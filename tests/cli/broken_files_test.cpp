@@ -13,7 +13,7 @@
 #include <fstream>
 
 namespace gainlens::testing {
-namespace {
+namespace broken_files_test {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -77,5 +77,5 @@ TEST(InspectBrokenSafetensors, ASampleOfBytesOfTheHeader) {
   expect_refused(model, file);
 }
 
-}  // namespace
+}  // namespace broken_files_test
 }  // namespace gainlens::testing

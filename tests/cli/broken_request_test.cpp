@@ -15,7 +15,7 @@
 #include <vector>
 
 namespace gainlens::testing {
-namespace {
+namespace broken_request_test {
 
 using ::testing::AllOf;
 using ::testing::EndsWith;
@@ -125,5 +125,5 @@ TEST(LanguageRequest, IsNamedByCheck) {
                       file + ": made by a newer version of gainlens; unknown keys: /newer, /filter/new_option");
 }
 
-}  // namespace
+}  // namespace broken_request_test
 }  // namespace gainlens::testing

@@ -11,7 +11,7 @@
 #include <string>
 
 namespace gainlens::cli {
-namespace {
+namespace bus_error_test {
 
 TEST(BusErrorDeathTest, ShortenedFileIsOneLineAndExitCodeTwo) {
   const testing::TemporaryFolder folder;
@@ -32,5 +32,5 @@ TEST(BusErrorDeathTest, SignalFromOutsideStillKills) {
   EXPECT_EXIT((explain_bus_errors(), ::raise(SIGBUS)), ::testing::KilledBySignal(SIGBUS), "^$");
 }
 
-}  // namespace
+}  // namespace bus_error_test
 }  // namespace gainlens::cli

@@ -16,7 +16,7 @@
 #include <vector>
 
 namespace gainlens::testing {
-namespace {
+namespace capture_command_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -137,5 +137,5 @@ TEST_F(CaptureCommand, WrongRequestsGetOneLine) {
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "out.safetensors"));
 }
 
-}  // namespace
+}  // namespace capture_command_test
 }  // namespace gainlens::testing

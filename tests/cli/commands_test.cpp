@@ -13,7 +13,7 @@
 #include <fstream>
 
 namespace gainlens::testing {
-namespace {
+namespace commands_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -450,5 +450,5 @@ TEST(Instructions, AreLimitedByTheEnvironment) {
   EXPECT_EQ(wrong.error, "gainlens: error: GAINLENS_INSTRUCTIONS: 'mmx'; must be avx512_bf16, avx512, avx2 or sse4\n");
 }
 
-}  // namespace
+}  // namespace commands_test
 }  // namespace gainlens::testing

@@ -12,7 +12,7 @@
 #include <vector>
 
 namespace gainlens::testing {
-namespace {
+namespace depth_precision_test {
 
 using ::testing::HasSubstr;
 
@@ -81,5 +81,5 @@ TEST_F(DepthPrecision, RefusesWhatItCannotCarry) {
   EXPECT_FALSE(std::filesystem::exists(out_));
 }
 
-}  // namespace
+}  // namespace depth_precision_test
 }  // namespace gainlens::testing

@@ -15,7 +15,7 @@
 #include <vector>
 
 namespace gainlens::testing {
-namespace {
+namespace error_by_precision_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -79,5 +79,5 @@ TEST_F(ErrorByPrecision, WrongRequestsGetOneLine) {
   expect_refused(read(run_), "more.txt: is split otherwise than the data that " + run_ + " was trained on");
 }
 
-}  // namespace
+}  // namespace error_by_precision_test
 }  // namespace gainlens::testing

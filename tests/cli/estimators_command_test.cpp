@@ -10,7 +10,7 @@
 #include <filesystem>
 
 namespace gainlens::testing {
-namespace {
+namespace estimators_command_test {
 
 using ::testing::HasSubstr;
 
@@ -61,5 +61,5 @@ TEST(EstimatorsCommand, WrongRequestsGetOneLine) {
   EXPECT_THAT(refused({"--draw", "100"}), HasSubstr("did you mean '--draws'?"));
 }
 
-}  // namespace
+}  // namespace estimators_command_test
 }  // namespace gainlens::testing

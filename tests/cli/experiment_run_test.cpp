@@ -16,7 +16,7 @@
 #include <vector>
 
 namespace gainlens::testing {
-namespace {
+namespace experiment_run_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -156,5 +156,5 @@ TEST_F(ExperimentRunCommands, OtherCommandsSayWhichOnesReadIt) {
   expect_refused({"report", run_, "/no/such/folder"}, "give it alone");
 }
 
-}  // namespace
+}  // namespace experiment_run_test
 }  // namespace gainlens::testing

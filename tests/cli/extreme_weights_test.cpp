@@ -17,7 +17,7 @@
 #include <string>
 
 namespace gainlens::testing {
-namespace {
+namespace extreme_weights_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -139,5 +139,5 @@ INSTANTIATE_TEST_SUITE_P(
                       Extreme{"vanishing_sink_logits", "gpt-oss", "sinks", [](float) { return -1e30F; }, true}),
     [](const auto& test) { return test.param.name; });
 
-}  // namespace
+}  // namespace extreme_weights_test
 }  // namespace gainlens::testing

@@ -11,7 +11,7 @@
 #include <vector>
 
 namespace gainlens::testing {
-namespace {
+namespace file_names_test {
 
 class FileNames : public ::testing::Test {
  protected:
@@ -55,5 +55,5 @@ TEST_F(FileNames, AFolderIsNotCalledAsAFileIs) {
   expect_refused(run_gainlens({"compare", "none", "--out", folder_.path() / "old.csv"}), "none");
 }
 
-}  // namespace
+}  // namespace file_names_test
 }  // namespace gainlens::testing

@@ -14,7 +14,7 @@
 #include <vector>
 
 namespace gainlens::testing {
-namespace {
+namespace finetune_command_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -278,5 +278,5 @@ TEST_F(TrainFinetune, BadInputIsRefusedInOneLine) {
   refused(unread({"--spread", "rows"}), "--spread: 'rows'");
 }
 
-}  // namespace
+}  // namespace finetune_command_test
 }  // namespace gainlens::testing

@@ -14,7 +14,7 @@
 #include <vector>
 
 namespace gainlens::testing {
-namespace {
+namespace foreign_checkpoint_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -114,5 +114,5 @@ TEST_F(StoredNames, TheSplitOfATrainingIsCompared) {
   EXPECT_THAT(continued.error, AllOf(HasSubstr("/data/"), Not(HasSubstr("newer version"))));
 }
 
-}  // namespace
+}  // namespace foreign_checkpoint_test
 }  // namespace gainlens::testing

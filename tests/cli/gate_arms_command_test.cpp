@@ -12,7 +12,7 @@
 #include <vector>
 
 namespace gainlens::testing {
-namespace {
+namespace gate_arms_command_test {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
@@ -170,5 +170,5 @@ TEST_F(GateArmsCommand, LinearAttentionStaysAsItIs) {
   EXPECT_THAT(result.error, HasSubstr("layers have linear attention (the gated delta rule): they stay as they are"));
 }
 
-}  // namespace
+}  // namespace gate_arms_command_test
 }  // namespace gainlens::testing

@@ -14,7 +14,7 @@
 #include <vector>
 
 namespace gainlens::testing {
-namespace {
+namespace generate_command_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -173,5 +173,5 @@ TEST_F(Generate, BadInputIsRefusedInOneLine) {
   EXPECT_EQ(of_ids({"--max-new", "125", "--allow-extrapolation", "--ignore-eos"}).exit_code, 0);
 }
 
-}  // namespace
+}  // namespace generate_command_test
 }  // namespace gainlens::testing

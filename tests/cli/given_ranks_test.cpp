@@ -16,7 +16,7 @@
 #include <vector>
 
 namespace gainlens::testing {
-namespace {
+namespace given_ranks_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -218,5 +218,5 @@ TEST_F(GivenRanks, WrongRequestsAreOneLine) {
                  "exists; choose another name or remove it");
 }
 
-}  // namespace
+}  // namespace given_ranks_test
 }  // namespace gainlens::testing

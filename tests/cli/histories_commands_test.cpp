@@ -15,7 +15,7 @@
 #include <vector>
 
 namespace gainlens::testing {
-namespace {
+namespace histories_commands_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -161,5 +161,5 @@ TEST_F(HistoriesCommands, GainsAreComparedByCondition) {
   expect_refused(run_gainlens({"gain-by", runs[0], "--baseline", "bft"}), "bft");
 }
 
-}  // namespace
+}  // namespace histories_commands_test
 }  // namespace gainlens::testing

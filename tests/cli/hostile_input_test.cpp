@@ -16,7 +16,7 @@
 #include <thread>
 
 namespace gainlens::testing {
-namespace {
+namespace hostile_input_test {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
@@ -105,5 +105,5 @@ TEST(Weights, ThatChangeDuringASweepEndIt) {
   EXPECT_FALSE(fs::exists(folder.path() / "run/run.h5"));
 }
 
-}  // namespace
+}  // namespace hostile_input_test
 }  // namespace gainlens::testing

@@ -15,7 +15,7 @@
 #include <vector>
 
 namespace gainlens::testing {
-namespace {
+namespace hstu_commands_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -181,5 +181,5 @@ TEST_F(HstuCommands, GridsAndBadInput) {
                       "--time-bias: backbone sasrec has no such setting");
 }
 
-}  // namespace
+}  // namespace hstu_commands_test
 }  // namespace gainlens::testing

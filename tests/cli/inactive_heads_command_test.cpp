@@ -13,7 +13,7 @@
 #include <vector>
 
 namespace gainlens::testing {
-namespace {
+namespace inactive_heads_command_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -130,5 +130,5 @@ TEST_F(InactiveHeadsCommand, SomeLayersAreNotEnough) {
   expect_refused(call(sweep(llama, {"--layers", "0:1"}), {}), "has 1 of 3 layers; sweep all of them");
 }
 
-}  // namespace
+}  // namespace inactive_heads_command_test
 }  // namespace gainlens::testing

@@ -16,7 +16,7 @@
 #include <utility>
 
 namespace gainlens::testing {
-namespace {
+namespace inspect_command_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -352,5 +352,5 @@ TEST(Inspect, MemoryDoesNotGrowWithTheFile) {
   std::cout << "inspect of a 16 GB checkpoint: " << seconds << " s, " << used.ru_maxrss / 1024 << " MiB\n";
 }
 
-}  // namespace
+}  // namespace inspect_command_test
 }  // namespace gainlens::testing

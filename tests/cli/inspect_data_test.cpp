@@ -11,7 +11,7 @@
 #include <algorithm>
 
 namespace gainlens::testing {
-namespace {
+namespace inspect_data_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -194,5 +194,5 @@ TEST_F(InspectData, PublicDataHaveTheirKnownNumbers) {
   EXPECT_THAT(found.at("item_frequency").at("edges").get<std::vector<int>>(), ElementsAre(4, 6, 8, 15));
 }
 
-}  // namespace
+}  // namespace inspect_data_test
 }  // namespace gainlens::testing

@@ -12,7 +12,7 @@
 #include <string>
 
 namespace gainlens::cli {
-namespace {
+namespace inspect_memory_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -91,5 +91,5 @@ TEST(InspectMemory, OneKvHeadIsSaidBeforehand) {
   EXPECT_THAT(doubt(1), HasSubstr("sink-vs-k will say 'not decidable'"));
 }
 
-}  // namespace
+}  // namespace inspect_memory_test
 }  // namespace gainlens::cli

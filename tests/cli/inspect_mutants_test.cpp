@@ -15,7 +15,7 @@
 #include <string>
 
 namespace gainlens::cli {
-namespace {
+namespace inspect_mutants_test {
 
 using gainlens::testing::TemporaryFolder;
 
@@ -89,5 +89,5 @@ TEST(InspectMutants, AreReadOrRefusedInOneLine) {
   fmt::print("{} checkpoints: {} mutants read, {} refused\n", checkpoints, outcomes.read, outcomes.refused);
 }
 
-}  // namespace
+}  // namespace inspect_mutants_test
 }  // namespace gainlens::cli

@@ -13,7 +13,7 @@
 #include <vector>
 
 namespace gainlens::testing {
-namespace {
+namespace intervene_command_test {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
@@ -405,5 +405,5 @@ TEST_F(Intervene, LengthsAreChecked) {
   expect_refused(with("256"), "exceeds the model's 128 positions");
 }
 
-}  // namespace
+}  // namespace intervene_command_test
 }  // namespace gainlens::testing

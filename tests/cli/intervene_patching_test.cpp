@@ -12,7 +12,7 @@
 #include <vector>
 
 namespace gainlens::testing {
-namespace {
+namespace intervene_patching_test {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
@@ -213,5 +213,5 @@ TEST_F(Patching, ARefusedRequestLeavesNothingBehind) {
   EXPECT_FALSE(fs::exists(folder_.path() / "parent"));
 }
 
-}  // namespace
+}  // namespace intervene_patching_test
 }  // namespace gainlens::testing

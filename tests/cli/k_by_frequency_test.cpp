@@ -16,7 +16,7 @@
 #include <vector>
 
 namespace gainlens::testing {
-namespace {
+namespace k_by_frequency_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -207,5 +207,5 @@ TEST_F(KByFrequency, AFilterThatIsNotInForceIsRefused) {
   expect_refused(read(run_), "its filter is not in force");
 }
 
-}  // namespace
+}  // namespace k_by_frequency_test
 }  // namespace gainlens::testing

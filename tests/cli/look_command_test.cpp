@@ -15,7 +15,7 @@
 #include <vector>
 
 namespace gainlens::testing {
-namespace {
+namespace look_command_test {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
@@ -337,5 +337,5 @@ TEST_F(Look, EveryKindOfModel) {
   EXPECT_EQ(json_of({"--dtype", "bfloat16"}).at("heads").size(), 12u);
 }
 
-}  // namespace
+}  // namespace look_command_test
 }  // namespace gainlens::testing

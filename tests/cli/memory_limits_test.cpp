@@ -12,7 +12,7 @@
 #include <vector>
 
 namespace gainlens::testing {
-namespace {
+namespace memory_limits_test {
 
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
@@ -110,5 +110,5 @@ TEST_F(MemoryLimits, ALimitOfDataToo) {
                     std::to_string(limit) + " KiB");
 }
 
-}  // namespace
+}  // namespace memory_limits_test
 }  // namespace gainlens::testing

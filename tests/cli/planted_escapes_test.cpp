@@ -24,7 +24,7 @@
 #include <vector>
 
 namespace gainlens::testing {
-namespace {
+namespace planted_escapes_test {
 
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
@@ -483,5 +483,5 @@ TEST_F(PlantedEscapes, FoldersAndLinks) {
   try_place("names of GGUF files", {{"inspect", parts}, {"hooks", parts}});
 }
 
-}  // namespace
+}  // namespace planted_escapes_test
 }  // namespace gainlens::testing

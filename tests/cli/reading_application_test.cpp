@@ -14,7 +14,7 @@
 #include <vector>
 
 namespace gainlens::testing {
-namespace {
+namespace reading_application_test {
 
 namespace fs = std::filesystem;
 using ::testing::ContainsRegex;
@@ -231,5 +231,5 @@ TEST(ReadingApplication, ADeletedWorkingFolderIsSaid) {
   }
 }
 
-}  // namespace
+}  // namespace reading_application_test
 }  // namespace gainlens::testing

@@ -17,7 +17,7 @@
 #include <vector>
 
 namespace gainlens::testing {
-namespace {
+namespace recommend_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -624,5 +624,5 @@ TEST_F(Recommend, RunsThatDoNotFitEachOtherAreNotCompared) {
   expect_refusal_line(run_gainlens({"compare", folder_.path() / "none", other}), "no such file");
 }
 
-}  // namespace
+}  // namespace recommend_test
 }  // namespace gainlens::testing

@@ -14,7 +14,7 @@
 #include <fstream>
 
 namespace gainlens::testing {
-namespace {
+namespace report_command_test {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
@@ -175,5 +175,5 @@ TEST_F(ReportCommand, RefusesARunBeingWritten) {
   expect_refused({one, "--out", out}, "is writing this run");
 }
 
-}  // namespace
+}  // namespace report_command_test
 }  // namespace gainlens::testing

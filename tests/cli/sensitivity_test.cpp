@@ -16,7 +16,7 @@
 #include <vector>
 
 namespace gainlens::testing {
-namespace {
+namespace sensitivity_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -179,5 +179,5 @@ TEST_F(SensitivityOfARun, WrongRequestsGetOneLine) {
   expect_refused(read({"--out", run_ + "/bft"}), "lies");
 }
 
-}  // namespace
+}  // namespace sensitivity_test
 }  // namespace gainlens::testing

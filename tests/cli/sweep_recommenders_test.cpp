@@ -18,7 +18,7 @@
 #include <vector>
 
 namespace gainlens::testing {
-namespace {
+namespace sweep_recommenders_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -155,5 +155,5 @@ TEST_F(SweepRecommenders, WrongRequestsGetOneLine) {
   expect_refused(sweep(run_), "has no run.h5: the training has not finished");
 }
 
-}  // namespace
+}  // namespace sweep_recommenders_test
 }  // namespace gainlens::testing

@@ -9,7 +9,7 @@
 #include <thread>
 
 namespace gainlens::cli {
-namespace {
+namespace terminal_listener_test {
 
 using ::testing::AllOf;
 using ::testing::EndsWith;
@@ -128,5 +128,5 @@ TEST(TerminalProgress, NoWorkIsDoneAtOnce) {
   EXPECT_THAT(GetCapturedStderr(), HasSubstr("sweep: 100%"));
 }
 
-}  // namespace
+}  // namespace terminal_listener_test
 }  // namespace gainlens::cli

@@ -13,7 +13,7 @@
 #include <vector>
 
 namespace gainlens::testing {
-namespace {
+namespace thread_waiting_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -93,5 +93,5 @@ TEST_F(ThreadWaiting, WorksThroughTheLoader) {
   EXPECT_THAT(result.out, HasSubstr("gainlens "));
 }
 
-}  // namespace
+}  // namespace thread_waiting_test
 }  // namespace gainlens::testing

@@ -11,7 +11,7 @@
 #include <algorithm>
 
 namespace gainlens::testing {
-namespace {
+namespace train_command_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -210,5 +210,5 @@ TEST_F(TrainCommand, OneLineWhereTheLossExplodes) {
   EXPECT_TRUE(std::filesystem::exists(std::filesystem::path(out_) / "model.safetensors"));
 }
 
-}  // namespace
+}  // namespace train_command_test
 }  // namespace gainlens::testing

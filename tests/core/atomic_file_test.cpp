@@ -32,7 +32,7 @@ extern "C" int fsync(int file) {
 }
 
 namespace gainlens {
-namespace {
+namespace atomic_file_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -183,5 +183,5 @@ TEST(EnsureWritableFolder, WhatCannotBeAFolderIsNamed) {
               ThrowsMessage<InvalidArgument>(HasSubstr("File name too long")));
 }
 
-}  // namespace
+}  // namespace atomic_file_test
 }  // namespace gainlens

@@ -12,7 +12,7 @@
 #include <string>
 
 namespace gainlens {
-namespace {
+namespace available_memory_test {
 
 namespace fs = std::filesystem;
 
@@ -145,5 +145,5 @@ TEST(AvailableMemoryOfThisMachine, IsKnownOnLinux) {
   EXPECT_LT(*available, std::uint64_t{1} << 50);
 }
 
-}  // namespace
+}  // namespace available_memory_test
 }  // namespace gainlens

@@ -9,7 +9,7 @@
 #include <vector>
 
 namespace gainlens {
-namespace {
+namespace block_cache_test {
 
 constexpr std::size_t mebi = std::size_t{1} << 20;
 
@@ -89,5 +89,5 @@ TEST(BlockCache, ServesThreadsAtOnce) {
   EXPECT_EQ(cache.usage().in_use, 0u);
 }
 
-}  // namespace
+}  // namespace block_cache_test
 }  // namespace gainlens

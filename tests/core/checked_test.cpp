@@ -9,7 +9,7 @@
 #include <vector>
 
 namespace gainlens {
-namespace {
+namespace checked_test {
 
 using ::testing::StrEq;
 using ::testing::ThrowsMessage;
@@ -55,5 +55,5 @@ TEST(CheckedElements, NegativeAndTooLargeAreRefused) {
   EXPECT_THROW(checked_elements(std::array<std::int64_t, 3>{1 << 30, 1 << 30, 8}, "w"), InvalidArgument);  // 2^63
 }
 
-}  // namespace
+}  // namespace checked_test
 }  // namespace gainlens

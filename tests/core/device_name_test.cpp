@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens {
-namespace {
+namespace device_name_test {
 
 TEST(DeviceNumber, IsThatOfTheGpu) {
   EXPECT_EQ(device_number("cpu"), -1);
@@ -18,5 +18,5 @@ TEST(DeviceNumber, OtherTextsNameNone) {
     EXPECT_FALSE(device_number(text)) << text;
 }
 
-}  // namespace
+}  // namespace device_name_test
 }  // namespace gainlens

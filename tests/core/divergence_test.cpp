@@ -6,7 +6,7 @@
 #include <vector>
 
 namespace gainlens {
-namespace {
+namespace divergence_test {
 
 TEST(Divergence, IsALastLossAboveTheFirstOrAboveGuessing) {
   const auto said = [](const std::vector<double>& losses) { return divergence(losses, 12); };  // ln 12 = 2.485
@@ -23,5 +23,5 @@ TEST(Divergence, IsALastLossAboveTheFirstOrAboveGuessing) {
             "its last training loss is 4, above the 3 up to the first evaluation");
 }
 
-}  // namespace
+}  // namespace divergence_test
 }  // namespace gainlens

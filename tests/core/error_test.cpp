@@ -6,7 +6,7 @@
 #include <string>
 
 namespace gainlens {
-namespace {
+namespace error_test {
 
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -71,5 +71,5 @@ TEST(Throw, EachKindIsItsOwnType) {
   EXPECT_THROW(throw NotCompiled("CUDA"), InvalidArgument);  // has the same exit code
 }
 
-}  // namespace
+}  // namespace error_test
 }  // namespace gainlens

@@ -10,7 +10,7 @@
 #include <string>
 
 namespace gainlens {
-namespace {
+namespace json_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -124,5 +124,5 @@ TEST(ReadJsonFile, NamesTheFileOnOneLine) {
               ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("bad\\x0a.json: not valid JSON"), Not(HasSubstr("\n")))));
 }
 
-}  // namespace
+}  // namespace json_test
 }  // namespace gainlens

@@ -6,7 +6,7 @@
 #include <functional>
 
 namespace gainlens {
-namespace {
+namespace json_words_test {
 
 std::string words_of(const std::function<void()>& read) {
   try {
@@ -28,5 +28,5 @@ TEST(JsonWords, AreOurs) {
   EXPECT_EQ(words_of([&] { object.at(Json::json_pointer("/a/0")); }), "it has another form than gainlens writes");
 }
 
-}  // namespace
+}  // namespace json_words_test
 }  // namespace gainlens

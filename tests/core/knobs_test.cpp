@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens {
-namespace {
+namespace knobs_test {
 
 using ::testing::HasSubstr;
 
@@ -53,5 +53,5 @@ TEST(Knobs, KeysOfANewerVersionAreNamed) {
   EXPECT_THAT(testing::refusal_of([] { read(3); }), HasSubstr("F: is 3; must be an object"));
 }
 
-}  // namespace
+}  // namespace knobs_test
 }  // namespace gainlens

@@ -5,7 +5,7 @@
 #include <cmath>
 
 namespace gainlens {
-namespace {
+namespace list_metrics_test {
 
 // Ten items with the training counts 0, 1, 2, ... 9, sum 45: the most frequent fifth are the items 9 and 10.
 const std::vector<std::int64_t> counts = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
@@ -33,5 +33,5 @@ TEST(ListMetrics, TheFifthIsThatOfTheStrata) {
   EXPECT_EQ(metrics_of_lists(std::vector<std::int32_t>{4}, equal).at("popular@10"), 0);
 }
 
-}  // namespace
+}  // namespace list_metrics_test
 }  // namespace gainlens

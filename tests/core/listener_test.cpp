@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens {
-namespace {
+namespace listener_test {
 
 using ::testing::ElementsAre;
 
@@ -69,5 +69,5 @@ TEST(Progress, TellsOfItsWorkUntilItEnds) {
   EXPECT_EQ(diary.lines.size(), 4u);
 }
 
-}  // namespace
+}  // namespace listener_test
 }  // namespace gainlens

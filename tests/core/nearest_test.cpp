@@ -6,7 +6,7 @@
 #include <vector>
 
 namespace gainlens {
-namespace {
+namespace nearest_test {
 
 TEST(EditDistance, ByHand) {
   EXPECT_EQ(edit_distance("", ""), 0u);
@@ -60,5 +60,5 @@ TEST(DidYouMean, ANameFromAFileIsSafeForATerminal) {
   EXPECT_EQ(did_you_mean("post_attention_layernorm", names), "; did you mean 'post_attention_\\x1b[2Jlayernorm\\x0a'?");
 }
 
-}  // namespace
+}  // namespace nearest_test
 }  // namespace gainlens

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 namespace gainlens {
-namespace {
+namespace number_ranges_test {
 
 TEST(NumberRanges, DrawsThreeOrMoreTogether) {
   EXPECT_EQ(number_ranges({0, 1, 2, 3, 7, 9, 10}), "0-3, 7, 9, 10");
@@ -21,5 +21,5 @@ TEST(NumberRanges, EitherOfTheDistinctNumbers) {
   EXPECT_EQ(either_number({8, 2, 4}), "2, 4 or 8");
 }
 
-}  // namespace
+}  // namespace number_ranges_test
 }  // namespace gainlens

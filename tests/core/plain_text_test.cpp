@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens {
-namespace {
+namespace plain_text_test {
 
 TEST(PlainText, ANumberIsTheWholeTextAndFinite) {
   EXPECT_EQ(finite_number("-2e1"), -20.0);
@@ -17,5 +17,5 @@ TEST(PlainText, LettersOfAsciiAloneBecomeSmall) {
   EXPECT_EQ(ascii_lower("\xC3\x84"), "\xC3\x84");
 }
 
-}  // namespace
+}  // namespace plain_text_test
 }  // namespace gainlens

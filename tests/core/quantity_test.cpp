@@ -8,7 +8,7 @@
 #include <limits>
 
 namespace gainlens {
-namespace {
+namespace quantity_test {
 
 using ::testing::ElementsAre;
 using ::testing::StrEq;
@@ -99,5 +99,5 @@ TEST(FormatDuration, WhatIsNoDurationIsAQuestionMark) {
   EXPECT_EQ(format_duration(1e300), "?");
 }
 
-}  // namespace
+}  // namespace quantity_test
 }  // namespace gainlens

@@ -9,7 +9,7 @@
 #include <set>
 
 namespace gainlens {
-namespace {
+namespace random_test {
 
 TEST(Random, IsTheSameEverywhere) {
   // The C++ standard fixes the 10,000th number of an engine with the default seed ([rand.predef]). Our generator
@@ -59,5 +59,5 @@ TEST(Random, ShufflesIntoEveryOrder) {
   EXPECT_EQ(seen.size(), 24u);
 }
 
-}  // namespace
+}  // namespace random_test
 }  // namespace gainlens

@@ -13,7 +13,7 @@
 #include <array>
 
 namespace gainlens {
-namespace {
+namespace regular_file_test {
 
 using ::testing::EndsWith;
 using testing::refusal_of;
@@ -73,5 +73,5 @@ TEST(RegularFile, TheReasonIsGivenWithoutTheName) {
   EXPECT_GE(try_open_regular_file(testing::write_file(folder.path() / "text", ""), reason).get(), 0);
 }
 
-}  // namespace
+}  // namespace regular_file_test
 }  // namespace gainlens

@@ -13,7 +13,7 @@
 #include <fstream>
 
 namespace gainlens {
-namespace {
+namespace scratch_folder_test {
 
 TEST(ScratchFolder, GoesWithTheObject) {
   const testing::TemporaryFolder parent;
@@ -76,5 +76,5 @@ TEST(ScratchFolder, SaysWhereItCannotBeMade) {
       ::testing::ThrowsMessage<RunFailed>(::testing::HasSubstr("absent: no temporary folder can be made in it")));
 }
 
-}  // namespace
+}  // namespace scratch_folder_test
 }  // namespace gainlens

@@ -11,7 +11,7 @@
 #include <string>
 
 namespace gainlens {
-namespace {
+namespace sha256_test {
 
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
@@ -59,5 +59,5 @@ TEST(Sha256, FileThatCannotBeReadIsNamed) {
               ThrowsMessage<InvalidArgument>(HasSubstr("a folder; a file is needed here")));
 }
 
-}  // namespace
+}  // namespace sha256_test
 }  // namespace gainlens

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens {
-namespace {
+namespace short_text_test {
 
 TEST(ShortText, IsTheShortestThatGivesTheValueBack) {
   EXPECT_EQ(short_text(0.5), "0.5");
@@ -16,5 +16,5 @@ TEST(ShortText, IsTheShortestThatGivesTheValueBack) {
   EXPECT_EQ(short_text("reml"), "reml");
 }
 
-}  // namespace
+}  // namespace short_text_test
 }  // namespace gainlens

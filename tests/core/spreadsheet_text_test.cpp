@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens {
-namespace {
+namespace spreadsheet_text_test {
 
 TEST(SpreadsheetText, WhatBeginsAFormula) {
   for (const char* text : {"=1+2", "+a", "-", "@x", "\tx", "\nx", "'=x", "''@", "\uFF1Dx", "+-5", "++5"})
@@ -19,5 +19,5 @@ TEST(SpreadsheetText, OneApostropheIsTakenFromAFormulaAlone) {
   EXPECT_EQ(without_formula_mark("'"), "'");
 }
 
-}  // namespace
+}  // namespace spreadsheet_text_test
 }  // namespace gainlens

@@ -8,7 +8,7 @@
 #include <string>
 
 namespace gainlens {
-namespace {
+namespace terminal_text_test {
 
 TEST(TerminalText, LinesTabsAndOtherScriptsStay) {
   for (const char* text : {"", "a\n\tb\n", "Z\u00fcrich \u6771\u4eac", "\u200d"}) EXPECT_EQ(terminal_text(text), text);
@@ -47,5 +47,5 @@ TEST(Console, NeitherStreamSendsCommandsOn) {
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "\\xc2\\x9b\n");
 }
 
-}  // namespace
+}  // namespace terminal_text_test
 }  // namespace gainlens

@@ -14,7 +14,7 @@
 #include <thread>
 
 namespace gainlens {
-namespace {
+namespace thread_count_test {
 
 TEST(ThreadCount, TheBoundFollowsFromTheMachine) {
   const unsigned cores = std::thread::hardware_concurrency();
@@ -56,5 +56,5 @@ TEST(ThreadCount, ThreadsThatTheSystemDoesNotGiveAreAFailure) {
   EXPECT_EQ(WEXITSTATUS(status), 3);
 }
 
-}  // namespace
+}  // namespace thread_count_test
 }  // namespace gainlens

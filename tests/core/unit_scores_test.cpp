@@ -8,7 +8,7 @@
 #include <string>
 
 namespace gainlens {
-namespace {
+namespace unit_scores_test {
 
 TEST(UnitScores, AMetricIsTheirMean) {
   EXPECT_EQ(mean_score(std::array{1.0, 2.0, 6.0}), 3);
@@ -29,5 +29,5 @@ TEST(UnitScores, AScoreHasANameThatADatasetCanHave) {
     EXPECT_FALSE(is_score_name(name)) << name;
 }
 
-}  // namespace
+}  // namespace unit_scores_test
 }  // namespace gainlens

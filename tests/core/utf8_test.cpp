@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens {
-namespace {
+namespace utf8_test {
 
 TEST(FirstInvalidUtf8, NothingInValidText) {
   EXPECT_EQ(first_invalid_utf8(""), std::nullopt);
@@ -20,5 +20,5 @@ TEST(FirstInvalidUtf8, WhereTheFirstFaultBegins) {
   EXPECT_EQ(first_invalid_utf8("\xf4\x90\x80\x80"), 0u);  // beyond U+10FFFF
 }
 
-}  // namespace
+}  // namespace utf8_test
 }  // namespace gainlens

@@ -9,7 +9,7 @@
 #include <vector>
 
 namespace gainlens::data {
-namespace {
+namespace answers_test {
 
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
@@ -127,5 +127,5 @@ TEST(AnswerCorruption, BadInputIsRefused) {
   for (const double wrong : {-1.0, 100.5}) EXPECT_THROW(one.corrupted("word", "a", wrong), InvalidArgument);
 }
 
-}  // namespace
+}  // namespace answers_test
 }  // namespace gainlens::data

@@ -10,7 +10,7 @@
 #include <algorithm>
 
 namespace gainlens::data {
-namespace {
+namespace broken_interactions_test {
 
 using ::testing::AllOf;
 using ::testing::EndsWith;
@@ -170,5 +170,5 @@ TEST_F(BrokenInteractions, NobodyIsLeft) {
   EXPECT_THAT(refusal("1 2 3\n2 3 4\n", {}), Not(EndsWith("--min-item-count")));
 }
 
-}  // namespace
+}  // namespace broken_interactions_test
 }  // namespace gainlens::data

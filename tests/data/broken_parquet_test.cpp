@@ -17,7 +17,7 @@
 #include <vector>
 
 namespace gainlens::data {
-namespace {
+namespace broken_parquet_test {
 
 using ::testing::AllOf;
 using ::testing::EndsWith;
@@ -200,5 +200,5 @@ TEST(WithoutParquet, TheMessageSaysWhatToInstallAndHowToConvert) {
   EXPECT_THAT(refusal("/proc/self/exe"), HasSubstr("cannot be loaded"));
 }
 
-}  // namespace
+}  // namespace broken_parquet_test
 }  // namespace gainlens::data

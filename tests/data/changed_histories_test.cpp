@@ -13,7 +13,7 @@
 #include <string>
 
 namespace gainlens::data {
-namespace {
+namespace changed_histories_test {
 
 using ::testing::HasSubstr;
 using testing::refusal_of;
@@ -148,5 +148,5 @@ TEST(ChangedHistories, SharesThatMakeNoSenseAreRefused) {
   EXPECT_THAT(refusal_of([&] { with_noise(full, 1, 0); }), HasSubstr("user 1 has every item of the catalogue"));
 }
 
-}  // namespace
+}  // namespace changed_histories_test
 }  // namespace gainlens::data

@@ -8,7 +8,7 @@
 #include <numeric>
 
 namespace gainlens::data {
-namespace {
+namespace chunks_test {
 
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -178,5 +178,5 @@ TEST(Bos, ExplanationNamesTheReason) {
   EXPECT_THAT(decide_bos(BosPolicy::automatic, nullptr, 3, {}).explanation, HasSubstr("--tokens"));
 }
 
-}  // namespace
+}  // namespace chunks_test
 }  // namespace gainlens::data

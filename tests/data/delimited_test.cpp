@@ -9,7 +9,7 @@
 #include <vector>
 
 namespace gainlens::data {
-namespace {
+namespace delimited_test {
 
 using ::testing::ElementsAre;
 using testing::refusal_of;
@@ -106,5 +106,5 @@ TEST(Delimiters, AreReadFromTheCommandLineAndTheNameOfAFile) {
     EXPECT_EQ(delimiter_of_file(name), std::nullopt) << name;
 }
 
-}  // namespace
+}  // namespace delimited_test
 }  // namespace gainlens::data

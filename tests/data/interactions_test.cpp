@@ -11,7 +11,7 @@
 #include <map>
 
 namespace gainlens::data {
-namespace {
+namespace interactions_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -253,5 +253,5 @@ TEST(TiePolicyTest, IsReadAndNamed) {
     EXPECT_THAT(refusal(text), HasSubstr("the seed must be a whole number from 0 to 2^64 - 1")) << text;
 }
 
-}  // namespace
+}  // namespace interactions_test
 }  // namespace gainlens::data

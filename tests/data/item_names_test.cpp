@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::data {
-namespace {
+namespace item_names_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -52,5 +52,5 @@ TEST(ReadItemIds, RefusesWhatIsNoNumberingOfItems) {
   EXPECT_THAT(refusal("item,id\n\"a,1\n"), HasSubstr("line 2"));
 }
 
-}  // namespace
+}  // namespace item_names_test
 }  // namespace gainlens::data

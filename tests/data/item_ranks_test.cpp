@@ -12,7 +12,7 @@
 #include <string>
 
 namespace gainlens::data {
-namespace {
+namespace item_ranks_test {
 
 using ::testing::ElementsAre;
 using testing::refusal_of;
@@ -117,5 +117,5 @@ TEST(RanksFiles, AreKnownByTheirNames) {
   EXPECT_EQ(stem_of_table("their.model.tsv"), "their.model");
 }
 
-}  // namespace
+}  // namespace item_ranks_test
 }  // namespace gainlens::data

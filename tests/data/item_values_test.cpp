@@ -9,7 +9,7 @@
 #include <string>
 
 namespace gainlens::data {
-namespace {
+namespace item_values_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -56,5 +56,5 @@ TEST(ItemValues, OfAPipeAreRefused) {
               HasSubstr("not a regular file; pipes and devices are not read here"));
 }
 
-}  // namespace
+}  // namespace item_values_test
 }  // namespace gainlens::data

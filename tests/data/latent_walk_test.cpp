@@ -12,7 +12,7 @@
 #include <string>
 
 namespace gainlens::data {
-namespace {
+namespace latent_walk_test {
 
 using ::testing::HasSubstr;
 using testing::refusal_of;
@@ -180,5 +180,5 @@ TEST(LatentWalk, RequestsThatMakeNoSenseAreRefused) {
   EXPECT_EQ(refusal([](WalkOptions& o) { o.users = 1; }), "accepted");
 }
 
-}  // namespace
+}  // namespace latent_walk_test
 }  // namespace gainlens::data

@@ -11,7 +11,7 @@
 #include <cmath>
 
 namespace gainlens::data {
-namespace {
+namespace leave_one_out_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -118,5 +118,5 @@ TEST(Strata, CorrelationByHand) {
   EXPECT_TRUE(std::isnan(length_frequency_correlation(user_counts(split_of("a 1 2 3\nb 2 1 3\n")))));
 }
 
-}  // namespace
+}  // namespace leave_one_out_test
 }  // namespace gainlens::data

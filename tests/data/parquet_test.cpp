@@ -12,7 +12,7 @@
 #include <vector>
 
 namespace gainlens::data {
-namespace {
+namespace parquet_test {
 
 using ::testing::ElementsAre;
 using testing::parquet_file;
@@ -76,5 +76,5 @@ TEST_F(Parquet, TimesOfEveryType) {
   EXPECT_TRUE(old.columns->dates);
 }
 
-}  // namespace
+}  // namespace parquet_test
 }  // namespace gainlens::data

@@ -11,7 +11,7 @@
 #include <fstream>
 
 namespace gainlens::data {
-namespace {
+namespace public_data_test {
 
 using ::testing::ElementsAre;
 using Json = nlohmann::json;
@@ -106,5 +106,5 @@ TEST(PublicDataNumbers, ItemsOfBeautyHaveTheirOwnNumbersAsIds) {
   EXPECT_THAT(data.of_user(0), ElementsAre(1, 2, 3, 4, 5));
 }
 
-}  // namespace
+}  // namespace public_data_test
 }  // namespace gainlens::data

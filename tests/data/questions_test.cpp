@@ -13,7 +13,7 @@
 #include <vector>
 
 namespace gainlens::data {
-namespace {
+namespace questions_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -227,5 +227,5 @@ TEST(PublishedQuestions, AreReadWhole) {
   EXPECT_EQ(open_prompts(open, 5, 0).distractors, Distractors::pool);
 }
 
-}  // namespace
+}  // namespace questions_test
 }  // namespace gainlens::data

@@ -11,7 +11,7 @@
 #include <vector>
 
 namespace gainlens::data {
-namespace {
+namespace tables_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -209,5 +209,5 @@ TEST_F(Tables, OptionsForOtherFormatsAreRefused) {
             "table");
 }
 
-}  // namespace
+}  // namespace tables_test
 }  // namespace gainlens::data

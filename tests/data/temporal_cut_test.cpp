@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::data {
-namespace {
+namespace temporal_cut_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -124,5 +124,5 @@ TEST_F(TemporalSplit, RefusesWhatCannotBeSplit) {
   EXPECT_THAT(refusal_of([&] { read_interactions(path, {.split = {0.5}}); }), HasSubstr("has no times"));
 }
 
-}  // namespace
+}  // namespace temporal_cut_test
 }  // namespace gainlens::data

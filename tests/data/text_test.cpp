@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 namespace gainlens::data {
-namespace {
+namespace text_test {
 
 using testing::gzipped;
 using ::testing::HasSubstr;
@@ -155,5 +155,5 @@ TEST_F(Text, WrongTokenIdsAreNamed) {
   expect_ids_refused(std::string(100, '['), "nested deeper");
 }
 
-}  // namespace
+}  // namespace text_test
 }  // namespace gainlens::data

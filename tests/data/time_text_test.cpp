@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::data {
-namespace {
+namespace time_text_test {
 
 using ::testing::HasSubstr;
 
@@ -79,5 +79,5 @@ TEST(TimeColumn, IsAllNumbersOrAllDates) {
   EXPECT_EQ(dates.read("5", 8, time), "has the time 5, and line 7 has a date");
 }
 
-}  // namespace
+}  // namespace time_text_test
 }  // namespace gainlens::data

@@ -11,7 +11,7 @@
 #include <cmath>
 
 namespace gainlens::depth {
-namespace {
+namespace carried_variance_test {
 
 using models::DecoderConfig;
 using runfile::DepthReading;
@@ -121,5 +121,5 @@ TEST(CheckCarries, NamesWhatHasNoRule) {
   EXPECT_NO_THROW(check_carries(later, 1, "here"));
 }
 
-}  // namespace
+}  // namespace carried_variance_test
 }  // namespace gainlens::depth

@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens {
-namespace {
+namespace depth_run_test {
 
 using runfile::DepthChunk;
 using runfile::DepthLayer;
@@ -112,5 +112,5 @@ TEST(PrintDepth, ShowsEveryLayer) {
   EXPECT_THAT(text, HasSubstr("K of the last layer where the first P is 0.1 times that: 20 (filter)"));
 }
 
-}  // namespace
+}  // namespace depth_run_test
 }  // namespace gainlens

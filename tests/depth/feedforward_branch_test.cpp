@@ -13,7 +13,7 @@
 #include <vector>
 
 namespace gainlens::depth {
-namespace {
+namespace feedforward_branch_test {
 
 using models::DecoderConfig;
 using testing::NamedConfig;
@@ -131,5 +131,5 @@ TEST(FeedForwardBranch, CarriesByTheDiagonalRuleWhereTheLayerIsDiagonal) {
   EXPECT_LT((branch.carried(stream, variance) - (1 + factors).square() * variance).abs().max().item<double>(), 1e-12);
 }
 
-}  // namespace
+}  // namespace feedforward_branch_test
 }  // namespace gainlens::depth

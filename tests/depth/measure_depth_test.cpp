@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::depth {
-namespace {
+namespace measure_depth_test {
 
 using models::DecoderConfig;
 using runfile::DepthReading;
@@ -168,5 +168,5 @@ TEST(CarriedByModel, IsTheDrawnVarianceWhereLayersAddNothing) {
   EXPECT_TRUE(at::allclose(found[0], found[1], 1e-9));
 }
 
-}  // namespace
+}  // namespace measure_depth_test
 }  // namespace gainlens::depth

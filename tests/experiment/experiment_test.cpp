@@ -15,7 +15,7 @@
 #include <limits>
 
 namespace gainlens::experiment {
-namespace {
+namespace experiment_test {
 
 using gainlens::testing::refusal_of;
 using gainlens::testing::TemporaryFolder;
@@ -196,5 +196,5 @@ TEST(Experiment, MoreTrainingsSideBySideThanThreadsAreRefused) {
   EXPECT_FALSE(std::filesystem::exists(plan.out));
 }
 
-}  // namespace
+}  // namespace experiment_test
 }  // namespace gainlens::experiment

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::experiment {
-namespace {
+namespace finished_jobs_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -57,5 +57,5 @@ TEST(FinishedJobs, AreThoseOfTheRunFile) {
   EXPECT_EQ(found.result(0, 0)->test.at("right"), 1);
 }
 
-}  // namespace
+}  // namespace finished_jobs_test
 }  // namespace gainlens::experiment

@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::experiment {
-namespace {
+namespace proven_run_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -97,5 +97,5 @@ TEST_F(ProvenExperiment, ChecksumsAreOfFilesOfTheFolder) {
   EXPECT_EQ(prove_result(folder_of(0), "plain", 0).result.best_epoch, 2) << "an arm without a checkpoint keeps none";
 }
 
-}  // namespace
+}  // namespace proven_run_test
 }  // namespace gainlens::experiment

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::experiment {
-namespace {
+namespace result_file_test {
 
 using gainlens::testing::refusal_of;
 using gainlens::testing::TemporaryFolder;
@@ -38,5 +38,5 @@ TEST(ResultFile, IsReadAsItWasWritten) {
               HasSubstr("not the result of arm gate"));
 }
 
-}  // namespace
+}  // namespace result_file_test
 }  // namespace gainlens::experiment

@@ -10,7 +10,7 @@
 #include <string>
 
 namespace gainlens::formats {
-namespace {
+namespace adapter_folder_test {
 
 using ::testing::HasSubstr;
 using testing::TemporaryFolder;
@@ -83,5 +83,5 @@ TEST(AdapterFolder, APipeInPlaceOfItsConfigurationIsRefused) {
   EXPECT_THAT([&] { find_adapter(folder.path()); }, ThrowsMessage<InvalidArgument>(HasSubstr("is no regular file")));
 }
 
-}  // namespace
+}  // namespace adapter_folder_test
 }  // namespace gainlens::formats

@@ -8,7 +8,7 @@
 #include <vector>
 
 namespace gainlens::formats {
-namespace {
+namespace broken_gguf_test {
 
 using testing::GgmlType;
 using testing::GgufBytes;
@@ -192,5 +192,5 @@ TEST(BrokenGgufBase, TheFileTheyComeFromIsValid) {
   EXPECT_EQ(GgufFile::open(good().write(folder.path() / "m.gguf")).entries().size(), 2u);
 }
 
-}  // namespace
+}  // namespace broken_gguf_test
 }  // namespace gainlens::formats

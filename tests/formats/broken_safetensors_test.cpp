@@ -7,7 +7,7 @@
 #include <vector>
 
 namespace gainlens::formats {
-namespace {
+namespace broken_safetensors_test {
 
 using testing::TemporaryFolder;
 
@@ -182,5 +182,5 @@ TEST(BrokenSafetensorsBase, EveryTruncationIsRefused) {
   }
 }
 
-}  // namespace
+}  // namespace broken_safetensors_test
 }  // namespace gainlens::formats

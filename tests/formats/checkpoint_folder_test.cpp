@@ -3,7 +3,7 @@
 #include "formats/tensor_file.h"
 
 namespace gainlens::formats {
-namespace {
+namespace checkpoint_folder_test {
 
 using testing::TemporaryFolder;
 using Path = std::filesystem::path;
@@ -93,5 +93,5 @@ TEST(ResolveCheckpointFolder, WhatIsNoCheckpointIsNamed) {
               refused_with(": no config.json; give a folder that holds one"));
 }
 
-}  // namespace
+}  // namespace checkpoint_folder_test
 }  // namespace gainlens::formats

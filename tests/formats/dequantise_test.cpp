@@ -13,7 +13,7 @@
 #include <vector>
 
 namespace gainlens::formats {
-namespace {
+namespace dequantise_test {
 
 constexpr std::array block_types{DType::q8_0,   DType::q4_0,   DType::q4_1, DType::q5_0, DType::q5_1,
                                  DType::q2_k,   DType::q3_k,   DType::q4_k, DType::q5_k, DType::q6_k,
@@ -144,5 +144,5 @@ TEST(IsQuantised, FromQ8_0On) {
   for (const DType dtype : block_types) EXPECT_TRUE(is_quantised(dtype));
 }
 
-}  // namespace
+}  // namespace dequantise_test
 }  // namespace gainlens::formats

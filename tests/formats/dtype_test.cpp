@@ -8,7 +8,7 @@
 #include <map>
 
 namespace gainlens::formats {
-namespace {
+namespace dtype_test {
 
 TEST(DType, NamesAndSizes) {
   EXPECT_EQ(name_of(DType::f64), "F64");
@@ -66,5 +66,5 @@ TEST(DType, NumberOfNoTypeIsOurMistake) {
   EXPECT_THROW(name_of(static_cast<DType>(99)), InternalError);
 }
 
-}  // namespace
+}  // namespace dtype_test
 }  // namespace gainlens::formats

@@ -9,7 +9,7 @@
 #include <vector>
 
 namespace gainlens::formats {
-namespace {
+namespace gguf_file_test {
 
 using testing::GgmlType;
 using testing::GgufBytes;
@@ -211,5 +211,5 @@ TEST(CheckStillWhole, FileReplacedByRenameIsWhole) {
   EXPECT_NO_THROW(check_still_whole(file.entries().at("w")));
 }
 
-}  // namespace
+}  // namespace gguf_file_test
 }  // namespace gainlens::formats

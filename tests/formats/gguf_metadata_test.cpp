@@ -6,7 +6,7 @@
 #include <vector>
 
 namespace gainlens::formats {
-namespace {
+namespace gguf_metadata_test {
 
 using testing::GgufBytes;
 using testing::TemporaryFolder;
@@ -116,5 +116,5 @@ TEST_F(Metadata, ArraysHoldOneKind) {
   EXPECT_THAT([&] { metadata.number("bytes"); }, refused_with("key 'bytes': is an array; must be one number"));
 }
 
-}  // namespace
+}  // namespace gguf_metadata_test
 }  // namespace gainlens::formats

@@ -14,7 +14,7 @@
 #include <vector>
 
 namespace gainlens::formats {
-namespace {
+namespace gguf_mutants_test {
 
 using testing::GgmlType;
 using testing::GgufBytes;
@@ -211,5 +211,5 @@ TEST(GgufMutants, EveryBitFlipOfTheHeaderIsRefusedOrInOrder) {
   }
 }
 
-}  // namespace
+}  // namespace gguf_mutants_test
 }  // namespace gainlens::formats

@@ -5,7 +5,7 @@
 #include <map>
 
 namespace gainlens::formats {
-namespace {
+namespace hub_cache_test {
 
 using testing::TemporaryFolder;
 using Path = std::filesystem::path;
@@ -113,5 +113,5 @@ TEST(HubCache, DownloadsThatHaveNotFinishedAreRefused) {
   EXPECT_THAT(locate, refused_with("a cache folder without snapshots"));
 }
 
-}  // namespace
+}  // namespace hub_cache_test
 }  // namespace gainlens::formats

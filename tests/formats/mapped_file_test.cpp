@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 namespace gainlens::formats {
-namespace {
+namespace mapped_file_test {
 
 using testing::TemporaryFolder;
 
@@ -72,5 +72,5 @@ TEST(MappedFile, NamedPipeIsRefusedWithoutWaiting) {
   EXPECT_THAT([&] { MappedFile::open(folder.path() / "pipe"); }, refused_with("pipe: not a regular file"));
 }
 
-}  // namespace
+}  // namespace mapped_file_test
 }  // namespace gainlens::formats

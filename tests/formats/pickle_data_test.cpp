@@ -6,7 +6,7 @@
 #include <chrono>
 
 namespace gainlens::formats {
-namespace {
+namespace pickle_data_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -116,5 +116,5 @@ TEST(PickleData, BoundsItsMemory) {
               refused_with("a pickle of more than 1048576 values"));
 }
 
-}  // namespace
+}  // namespace pickle_data_test
 }  // namespace gainlens::formats

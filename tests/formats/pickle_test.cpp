@@ -6,7 +6,7 @@
 #include <cstdio>
 
 namespace gainlens::formats {
-namespace {
+namespace pickle_test {
 
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -84,5 +84,5 @@ TEST(TensorFilePickle, SafetensorsWhoseLengthLooksPickledIsRead) {
   }
 }
 
-}  // namespace
+}  // namespace pickle_test
 }  // namespace gainlens::formats

@@ -9,7 +9,7 @@
 #include <vector>
 
 namespace gainlens::formats {
-namespace {
+namespace safetensors_mutants_test {
 
 using testing::TemporaryFolder;
 
@@ -149,5 +149,5 @@ TEST(SafetensorsMutants, EveryBitFlipOfTheHeaderIsRefusedOrInOrder) {
   }
 }
 
-}  // namespace
+}  // namespace safetensors_mutants_test
 }  // namespace gainlens::formats

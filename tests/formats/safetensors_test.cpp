@@ -10,7 +10,7 @@
 #include <vector>
 
 namespace gainlens::formats {
-namespace {
+namespace safetensors_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -182,5 +182,5 @@ TEST(BytesFor, ShapeTimesElementSize) {
               refused_with("w: 4611686018427387904 x 8 is too large"));
 }
 
-}  // namespace
+}  // namespace safetensors_test
 }  // namespace gainlens::formats

@@ -6,7 +6,7 @@
 #include <vector>
 
 namespace gainlens::formats {
-namespace {
+namespace tensor_directory_test {
 
 using ::testing::ElementsAre;
 using testing::TemporaryFolder;
@@ -197,5 +197,5 @@ TEST(TensorDirectory, WhatIsNoFolderIsNamed) {
   EXPECT_THAT([&] { TensorDirectory::open(write_bytes(folder.path() / "f", "")); }, refused_with("f: not a folder"));
 }
 
-}  // namespace
+}  // namespace tensor_directory_test
 }  // namespace gainlens::formats

@@ -5,7 +5,7 @@
 #include <cstring>
 
 namespace gainlens::formats {
-namespace {
+namespace torch_file_test {
 
 using ::testing::ElementsAre;
 using testing::TemporaryFolder;
@@ -149,5 +149,5 @@ TEST_F(TorchFileTest, EveryDamageIsReadOrRefused) {
   }
 }
 
-}  // namespace
+}  // namespace torch_file_test
 }  // namespace gainlens::formats

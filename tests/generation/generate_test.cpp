@@ -18,7 +18,7 @@
 #include <vector>
 
 namespace gainlens::generation {
-namespace {
+namespace generate_test {
 
 using gainlens::testing::random_decoder;
 using gainlens::testing::small_config;
@@ -207,5 +207,5 @@ TEST(Generate, LogitsThatAreNoNumbersAreAnError) {
       ThrowsMessage<RunFailed>(HasSubstr("the logits are NaN or infinite")));
 }
 
-}  // namespace
+}  // namespace generate_test
 }  // namespace gainlens::generation

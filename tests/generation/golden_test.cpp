@@ -12,7 +12,7 @@
 #include <vector>
 
 namespace gainlens::generation {
-namespace {
+namespace golden_test {
 
 class GenerationGolden : public ::testing::TestWithParam<at::ScalarType> {};
 
@@ -51,5 +51,5 @@ TEST_P(GenerationGolden, TokensAndProbabilitiesAreTheReferences) {
 INSTANTIATE_TEST_SUITE_P(Dtypes, GenerationGolden, ::testing::Values(at::kFloat, at::kDouble),
                          [](const auto& tested) { return tested.param == at::kDouble ? "float64" : "float32"; });
 
-}  // namespace
+}  // namespace golden_test
 }  // namespace gainlens::generation

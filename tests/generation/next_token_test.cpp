@@ -9,7 +9,7 @@
 #include <vector>
 
 namespace gainlens::generation {
-namespace {
+namespace next_token_test {
 
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
@@ -78,5 +78,5 @@ TEST(NextToken, NumbersOutOfTheirRangeAreRefused) {
   check_sampling({.temperature = 5, .top_p = 1});
 }
 
-}  // namespace
+}  // namespace next_token_test
 }  // namespace gainlens::generation

@@ -21,7 +21,7 @@
 #include <vector>
 
 namespace gainlens::golden {
-namespace {
+namespace gemma_test {
 
 const std::filesystem::path expected_file = GAINLENS_SOURCE_DIR "/tests/golden/gemma3-270m/expected.safetensors";
 const std::string prefix = "float32.statistics.";
@@ -92,5 +92,5 @@ TEST_F(GemmaGolden, StatisticsOfEveryLayerAndQuery) {
   EXPECT_LT(relative_error(logits.logsumexp(-1), expected("logsumexp"), 1), 1e-5);
 }
 
-}  // namespace
+}  // namespace gemma_test
 }  // namespace gainlens::golden

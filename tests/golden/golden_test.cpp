@@ -17,7 +17,7 @@
 #include <tuple>
 
 namespace gainlens::golden {
-namespace {
+namespace golden_test {
 
 class GoldenModel : public ::testing::TestWithParam<std::tuple<std::string, at::ScalarType>> {};
 
@@ -130,5 +130,5 @@ TEST(Goldens, ToleranceInBfloat16IsTwiceTheReferencesError) {
   EXPECT_DOUBLE_EQ(tolerance(golden, at::kDouble, "statistics.n_eff"), 1e-9);
 }
 
-}  // namespace
+}  // namespace golden_test
 }  // namespace gainlens::golden

@@ -8,7 +8,7 @@
 #include <limits>
 
 namespace gainlens::golden {
-namespace {
+namespace relative_error_test {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -50,5 +50,5 @@ TEST(RelativeError, ZerosMatchOnlyZeros) {
   EXPECT_EQ(relative_error(numbers({0, 1e-30}), numbers({0, 0}), 1e-3), infinity);
 }
 
-}  // namespace
+}  // namespace relative_error_test
 }  // namespace gainlens::golden

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::golden {
-namespace {
+namespace support_map_test {
 
 TEST(SupportMap, IsWhatTheCommandsDo) {
   const SupportMap map = measure_support();
@@ -19,5 +19,5 @@ TEST(SupportMap, IsWhatTheCommandsDo) {
       << "run build/tests/golden/golden_table docs/models.md";
 }
 
-}  // namespace
+}  // namespace support_map_test
 }  // namespace gainlens::golden

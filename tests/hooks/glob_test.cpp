@@ -5,7 +5,7 @@
 #include "hooks/site.h"
 
 namespace gainlens::hooks {
-namespace {
+namespace glob_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -111,5 +111,5 @@ TEST(SelectSites, AGlobWithoutSitesNamesTheNearest) {
                                            HasSubstr("did you mean 'hook_embed'?"))));
 }
 
-}  // namespace
+}  // namespace glob_test
 }  // namespace gainlens::hooks

@@ -8,7 +8,7 @@
 #include "hooks/hooked_model.h"
 
 namespace gainlens::hooks {
-namespace {
+namespace hooks_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -97,5 +97,5 @@ TEST(AttentionLayout, KindNamesTheWindow) {
   EXPECT_EQ(layout.kind(1), "global");
 }
 
-}  // namespace
+}  // namespace hooks_test
 }  // namespace gainlens::hooks

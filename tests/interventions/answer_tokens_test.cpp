@@ -12,7 +12,7 @@
 #include <string>
 
 namespace gainlens::interventions {
-namespace {
+namespace answer_tokens_test {
 
 using gainlens::testing::refusal_of;
 using ::testing::HasSubstr;
@@ -75,5 +75,5 @@ TEST(Question, AsksForADifferenceOrADivergence) {
               1e-12);
 }
 
-}  // namespace
+}  // namespace answer_tokens_test
 }  // namespace gainlens::interventions

@@ -12,7 +12,7 @@
 #include <vector>
 
 namespace gainlens::interventions {
-namespace {
+namespace arm_list_test {
 
 using gainlens::testing::small_config;
 using ::testing::ElementsAre;
@@ -115,5 +115,5 @@ TEST(Control, IsMissingWithAReason) {
             "the layer has too few other heads");
 }
 
-}  // namespace
+}  // namespace arm_list_test
 }  // namespace gainlens::interventions

@@ -10,7 +10,7 @@
 #include <string>
 
 namespace gainlens::interventions {
-namespace {
+namespace arm_units_test {
 
 using ::testing::ElementsAre;
 
@@ -58,5 +58,5 @@ TEST(MeasuredDecoder, IsLoadedAsTheOptionsSay) {
   EXPECT_EQ(measured_decoder(checkpoint, options)->config().layers, checkpoint.config.layers);
 }
 
-}  // namespace
+}  // namespace arm_units_test
 }  // namespace gainlens::interventions

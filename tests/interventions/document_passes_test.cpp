@@ -17,7 +17,7 @@
 #include <vector>
 
 namespace gainlens::interventions {
-namespace {
+namespace document_passes_test {
 
 using gainlens::testing::every_option;
 using gainlens::testing::NamedConfig;
@@ -252,5 +252,5 @@ TEST(PassesThatDoNothing, AreRefusedIfNoLogitMoves) {
               HasSubstr("and no logit"));
 }
 
-}  // namespace
+}  // namespace document_passes_test
 }  // namespace gainlens::interventions

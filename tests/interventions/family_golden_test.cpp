@@ -16,7 +16,7 @@
 #include <vector>
 
 namespace gainlens::interventions {
-namespace {
+namespace family_golden_test {
 
 using Ids = std::vector<std::int32_t>;
 
@@ -129,5 +129,5 @@ TEST(PassesWithExperts, SeeAWriteThatReachesBack) {
   EXPECT_THROW(passes.run({&reaching}, {}, {}), RunFailed);
 }
 
-}  // namespace
+}  // namespace family_golden_test
 }  // namespace gainlens::interventions

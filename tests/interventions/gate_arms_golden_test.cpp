@@ -11,7 +11,7 @@
 #include <vector>
 
 namespace gainlens::interventions {
-namespace {
+namespace gate_arms_golden_test {
 
 using Documents = std::vector<std::vector<std::int32_t>>;
 
@@ -87,5 +87,5 @@ TEST(GateArmsGolden, ItsArmsDiffer) {
   }
 }
 
-}  // namespace
+}  // namespace gate_arms_golden_test
 }  // namespace gainlens::interventions

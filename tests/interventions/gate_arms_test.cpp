@@ -19,7 +19,7 @@
 #include <vector>
 
 namespace gainlens::interventions {
-namespace {
+namespace gate_arms_test {
 
 using gainlens::testing::random_decoder;
 using gainlens::testing::refusal_of;
@@ -281,5 +281,5 @@ TEST(PermutedOrders, AreThoseOfTheArm) {
   }
 }
 
-}  // namespace
+}  // namespace gate_arms_test
 }  // namespace gainlens::interventions

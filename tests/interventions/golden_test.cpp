@@ -15,7 +15,7 @@
 #include <vector>
 
 namespace gainlens::interventions {
-namespace {
+namespace golden_test {
 
 using Tokens = std::vector<std::int32_t>;
 
@@ -80,5 +80,5 @@ TEST(InterventionGolden, EqualsAnIndependentProgram) {
   }
 }
 
-}  // namespace
+}  // namespace golden_test
 }  // namespace gainlens::interventions

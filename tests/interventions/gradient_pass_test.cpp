@@ -15,7 +15,7 @@
 #include <vector>
 
 namespace gainlens::interventions {
-namespace {
+namespace gradient_pass_test {
 
 using gainlens::testing::every_option;
 using gainlens::testing::NamedConfig;
@@ -123,5 +123,5 @@ TEST(GradientPass, SaysWhatItCannotDo) {
               HasSubstr("leave --stream-weights out"));
 }
 
-}  // namespace
+}  // namespace gradient_pass_test
 }  // namespace gainlens::interventions

@@ -11,7 +11,7 @@
 #include <vector>
 
 namespace gainlens::interventions {
-namespace {
+namespace log_histogram_test {
 
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
@@ -69,5 +69,5 @@ TEST(LogHistogram, NumbersOutsideAreNamed) {
                 ThrowsMessage<RunFailed>(HasSubstr("lambda_obs: its logarithm is")));
 }
 
-}  // namespace
+}  // namespace log_histogram_test
 }  // namespace gainlens::interventions

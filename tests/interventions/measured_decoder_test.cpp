@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::interventions {
-namespace {
+namespace measured_decoder_test {
 
 struct Options {
   at::Device device;
@@ -17,5 +17,5 @@ TEST(AddDevice, NamesTheKindOfAGpuAlone) {
   EXPECT_EQ(request.at("device"), "cuda");
 }
 
-}  // namespace
+}  // namespace measured_decoder_test
 }  // namespace gainlens::interventions

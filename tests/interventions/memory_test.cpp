@@ -12,7 +12,7 @@
 #include <vector>
 
 namespace gainlens::interventions {
-namespace {
+namespace memory_test {
 
 models::Decoder model_of_long_texts() {
   models::DecoderConfig config = gainlens::testing::small_config();
@@ -56,5 +56,5 @@ TEST(MemoryOfInterventions, IsLinearWithGradientsToo) {
   });
 }
 
-}  // namespace
+}  // namespace memory_test
 }  // namespace gainlens::interventions

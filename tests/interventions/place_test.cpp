@@ -16,7 +16,7 @@
 #include <string>
 
 namespace gainlens::interventions {
-namespace {
+namespace place_test {
 
 using gainlens::testing::refusal_of;
 using gainlens::testing::small_config;
@@ -152,5 +152,5 @@ TEST(ArmWithAFile, TakesTheWholeSiteAndWritesAPartOfIt) {
   EXPECT_THAT(refusal_of([&] { arm_of("blocks.1.attn.hook_z", broken); }), HasSubstr("NaN"));
 }
 
-}  // namespace
+}  // namespace place_test
 }  // namespace gainlens::interventions

@@ -11,7 +11,7 @@
 #include <string>
 
 namespace gainlens::interventions {
-namespace {
+namespace prompts_test {
 
 using gainlens::testing::refusal_of;
 using gainlens::testing::write_file;
@@ -62,5 +62,5 @@ TEST(Prompts, WrongOnesAreRefused) {
     EXPECT_THAT(refusal("The dog", name), HasSubstr(std::string("--corrupt: '") + name + "' is no file"));
 }
 
-}  // namespace
+}  // namespace prompts_test
 }  // namespace gainlens::interventions

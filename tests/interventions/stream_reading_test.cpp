@@ -11,7 +11,7 @@
 #include <vector>
 
 namespace gainlens::interventions {
-namespace {
+namespace stream_reading_test {
 
 /// A model whose logits are its stream.
 class Identity : public hooks::HookedModel {
@@ -92,5 +92,5 @@ TEST(StreamReading, RefusesLogitsThatAreNotFinite) {
   }
 }
 
-}  // namespace
+}  // namespace stream_reading_test
 }  // namespace gainlens::interventions

@@ -9,7 +9,7 @@
 #include <vector>
 
 namespace gainlens::interventions {
-namespace {
+namespace text_overlap_test {
 
 using ::testing::HasSubstr;
 
@@ -44,5 +44,5 @@ TEST(TextOverlap, DoesNotCountTheBos) {
   EXPECT_THAT(refusal(a, b, 1), HasSubstr("have 7 tokens in a row in common"));
 }
 
-}  // namespace
+}  // namespace text_overlap_test
 }  // namespace gainlens::interventions

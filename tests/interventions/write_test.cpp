@@ -11,7 +11,7 @@
 #include <string>
 
 namespace gainlens::interventions {
-namespace {
+namespace write_test {
 
 using gainlens::testing::refusal_of;
 using ::testing::HasSubstr;
@@ -137,5 +137,5 @@ TEST(InterventionFile, WrongOnesAreRefused) {
   EXPECT_THAT(refusal(R"({"interventions": ["a=nan"]})"), HasSubstr("i.json: intervention 'a=nan'"));
 }
 
-}  // namespace
+}  // namespace write_test
 }  // namespace gainlens::interventions

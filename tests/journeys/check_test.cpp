@@ -11,7 +11,7 @@
 #include <map>
 
 namespace gainlens::testing {
-namespace {
+namespace check_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -156,5 +156,5 @@ TEST_F(Check, RefusesWhatIsNoRun) {
   expect_refused(run, "run.h5");
 }
 
-}  // namespace
+}  // namespace check_test
 }  // namespace gainlens::testing

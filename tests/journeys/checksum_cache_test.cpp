@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::testing {
-namespace {
+namespace checksum_cache_test {
 
 namespace fs = std::filesystem;
 
@@ -70,5 +70,5 @@ TEST_F(ChecksumCache, ARunOfAnOlderVersionKeepsItsLogReadable) {
   EXPECT_THAT(again.out, ::testing::HasSubstr("complete, nothing to do"));
 }
 
-}  // namespace
+}  // namespace checksum_cache_test
 }  // namespace gainlens::testing

@@ -13,7 +13,7 @@
 #include <string>
 
 namespace gainlens::testing {
-namespace {
+namespace finetune_processes_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -92,5 +92,5 @@ TEST_F(FinetuneProcesses, SharedTrainingsAreTheRunOfOneByteForByte) {
   EXPECT_THAT(wrong.error, HasSubstr("must be batches or seeds"));
 }
 
-}  // namespace
+}  // namespace finetune_processes_test
 }  // namespace gainlens::testing

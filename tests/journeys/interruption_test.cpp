@@ -11,7 +11,7 @@
 #include <thread>
 
 namespace gainlens::testing {
-namespace {
+namespace interruption_test {
 
 /// Kills a command at random moments, lets it end, and compares what it has made with what one call makes.
 /// @param words  without --out
@@ -75,5 +75,5 @@ TEST(Interruption, OfArmsForGatesToo) {
                           "/gate-arms.json");
 }
 
-}  // namespace
+}  // namespace interruption_test
 }  // namespace gainlens::testing

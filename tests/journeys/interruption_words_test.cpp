@@ -11,7 +11,7 @@
 #include <string>
 
 namespace gainlens::testing {
-namespace {
+namespace interruption_words_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -76,5 +76,5 @@ TEST_F(InterruptionWords, AnIgnoredSignalStaysIgnored) {
   EXPECT_THAT(ended.error, Not(HasSubstr("interrupted")));
 }
 
-}  // namespace
+}  // namespace interruption_words_test
 }  // namespace gainlens::testing

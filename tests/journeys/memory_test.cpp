@@ -30,7 +30,7 @@
 #include <vector>
 
 namespace gainlens::testing {
-namespace {
+namespace memory_test {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
@@ -387,5 +387,5 @@ TEST(Memory, ASweepThatDoesNotFitIsToldSoBeforeItLoads) {
   EXPECT_EQ(streamed.exit_code, 0);
 }
 
-}  // namespace
+}  // namespace memory_test
 }  // namespace gainlens::testing

@@ -12,7 +12,7 @@
 #include <vector>
 
 namespace gainlens::testing {
-namespace {
+namespace readme_test {
 
 /// A command of a document, and the output printed there.
 struct Example {
@@ -85,5 +85,5 @@ INSTANTIATE_TEST_SUITE_P(All, Document,
                            return test.param == "docs/tutorial.md" ? "Tutorial" : "RecommendTutorial";
                          });
 
-}  // namespace
+}  // namespace readme_test
 }  // namespace gainlens::testing

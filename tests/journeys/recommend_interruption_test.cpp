@@ -14,7 +14,7 @@
 #include <thread>
 
 namespace gainlens::testing {
-namespace {
+namespace recommend_interruption_test {
 
 TEST(RecommendInterruption, KilledAtRandomMomentsAndResumedEqualsUninterrupted) {
   const TemporaryFolder folder;
@@ -55,5 +55,5 @@ TEST(RecommendInterruption, KilledAtRandomMomentsAndResumedEqualsUninterrupted) 
   }
 }
 
-}  // namespace
+}  // namespace recommend_interruption_test
 }  // namespace gainlens::testing

@@ -15,7 +15,7 @@
 #include <string>
 
 namespace gainlens::testing {
-namespace {
+namespace recommend_processes_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -119,5 +119,5 @@ TEST_F(RecommendProcesses, WrongRequestsAreOneLine) {
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "both"));
 }
 
-}  // namespace
+}  // namespace recommend_processes_test
 }  // namespace gainlens::testing

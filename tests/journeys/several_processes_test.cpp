@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::testing {
-namespace {
+namespace several_processes_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -94,5 +94,5 @@ TEST_F(SeveralProcesses, WrongVariablesAreOneLineAndNothingIsLeft) {
       << "it must be one process, as without a launcher";
 }
 
-}  // namespace
+}  // namespace several_processes_test
 }  // namespace gainlens::testing

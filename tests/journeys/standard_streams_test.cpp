@@ -12,7 +12,7 @@
 #include <algorithm>
 
 namespace gainlens::testing {
-namespace {
+namespace standard_streams_test {
 
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
@@ -107,5 +107,5 @@ TEST_F(StandardStreams, AReaderThatHasReadEnoughIsNoError) {
   EXPECT_EQ(nobody.error, "");
 }
 
-}  // namespace
+}  // namespace standard_streams_test
 }  // namespace gainlens::testing

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::testing {
-namespace {
+namespace text_pipes_test {
 
 using ::testing::HasSubstr;
 
@@ -69,5 +69,5 @@ TEST_F(TextPipes, TheLineEndOfEchoIsTold) {
             "");
 }
 
-}  // namespace
+}  // namespace text_pipes_test
 }  // namespace gainlens::testing

@@ -13,7 +13,7 @@
 #include <thread>
 
 namespace gainlens::testing {
-namespace {
+namespace training_interruption_test {
 
 TEST(TrainingInterruption, KilledAtRandomMomentsAndResumedEqualsUninterrupted) {
   const TemporaryFolder folder;
@@ -48,5 +48,5 @@ TEST(TrainingInterruption, KilledAtRandomMomentsAndResumedEqualsUninterrupted) {
   }
 }
 
-}  // namespace
+}  // namespace training_interruption_test
 }  // namespace gainlens::testing

@@ -27,7 +27,7 @@
 #include <vector>
 
 namespace gainlens::testing {
-namespace {
+namespace write_faults_test {
 
 namespace fs = std::filesystem;
 
@@ -248,5 +248,5 @@ TEST_F(WriteFaults, EveryCallOfInterventions) {
                                 "--set", "blocks.0.hook_mlp_out=zero", "--out", "out", "--quiet", "--threads", "1"}));
 }
 
-}  // namespace
+}  // namespace write_faults_test
 }  // namespace gainlens::testing

@@ -11,7 +11,7 @@
 #include <set>
 
 namespace gainlens::kernels {
-namespace {
+namespace attention_composed_test {
 
 using namespace testing;
 
@@ -69,5 +69,5 @@ TEST(AttentionComposedOnGpu, EqualsReference) {
   }
 }
 
-}  // namespace
+}  // namespace attention_composed_test
 }  // namespace gainlens::kernels

@@ -17,7 +17,7 @@ inline void PrintTo(const ChosenEstimator& estimator, std::ostream* out) {
 }
 
 namespace kernels {
-namespace {
+namespace attention_estimators_test {
 
 using namespace testing;
 using ::testing::HasSubstr;
@@ -138,6 +138,6 @@ TEST(AttentionEstimatorsErrors, NamesWhatDoesNotGoTogether) {
   message({.estimator = {Estimator::sandwich}, .backend = AttentionBackend::streaming}, "the estimator is sandwich");
 }
 
-}  // namespace
+}  // namespace attention_estimators_test
 }  // namespace kernels
 }  // namespace gainlens

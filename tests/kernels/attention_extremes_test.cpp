@@ -16,7 +16,7 @@
 #endif
 
 namespace gainlens::kernels {
-namespace {
+namespace attention_extremes_test {
 
 using namespace testing;
 using ::testing::HasSubstr;
@@ -301,5 +301,5 @@ TEST(Agreement, SeesInfinity) {
   }
 }
 
-}  // namespace
+}  // namespace attention_extremes_test
 }  // namespace gainlens::kernels

@@ -15,7 +15,7 @@
 #include <set>
 
 namespace gainlens::kernels {
-namespace {
+namespace attention_fused_test {
 
 using namespace testing;
 using ::testing::HasSubstr;
@@ -206,5 +206,5 @@ TEST(AttentionFusedOnGpu, EqualsReference) {
   }
 }
 
-}  // namespace
+}  // namespace attention_fused_test
 }  // namespace gainlens::kernels

@@ -16,7 +16,7 @@
 #include <ostream>
 
 namespace gainlens::kernels {
-namespace {
+namespace attention_gradient_test {
 
 using testing::cast;
 using ::testing::HasSubstr;
@@ -472,5 +472,5 @@ TEST(AttentionGradientGuarantees, MemoryGrowsLinearly) {
   }
 }
 
-}  // namespace
+}  // namespace attention_gradient_test
 }  // namespace gainlens::kernels

@@ -15,7 +15,7 @@
 #include <set>
 
 namespace gainlens::kernels {
-namespace {
+namespace attention_guarantees_test {
 
 using testing::cast;
 using ::testing::HasSubstr;
@@ -191,5 +191,5 @@ TEST(QueryBlocks, CoverEveryQueryOnceHeaviestFirst) {
   EXPECT_EQ(blocks.front().end, 500);
 }
 
-}  // namespace
+}  // namespace attention_guarantees_test
 }  // namespace gainlens::kernels

@@ -9,7 +9,7 @@
 #include <cmath>
 
 namespace gainlens::kernels {
-namespace {
+namespace attention_reference_test {
 
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
@@ -187,5 +187,5 @@ TEST(AttentionReference, DamagedActivationsAreAFailedRun) {
               ThrowsMessage<RunFailed>(HasSubstr("query holds NaN or infinity")));
 }
 
-}  // namespace
+}  // namespace attention_reference_test
 }  // namespace gainlens::kernels

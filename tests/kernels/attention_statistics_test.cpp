@@ -19,7 +19,7 @@ inline void PrintTo(AttentionBackend backend, std::ostream* out) {
   *out << (backend == AttentionBackend::streaming ? "streaming" : "composed");
 }
 
-namespace {
+namespace attention_statistics_test {
 
 using namespace testing;
 using ::testing::HasSubstr;
@@ -287,5 +287,5 @@ TEST(AttentionStatisticsNumbers, WithoutFirstFollowsItsFormulas) {
   EXPECT_LT(relative_error(residual.mean(1), s.without_first_residual[0].slice(0, 1)), 1e-9);
 }
 
-}  // namespace
+}  // namespace attention_statistics_test
 }  // namespace gainlens::kernels

@@ -13,7 +13,7 @@
 #include <vector>
 
 namespace gainlens::kernels::device {
-namespace {
+namespace cuda_machine_test {
 
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
@@ -116,5 +116,5 @@ TEST(CudaMachine, PackedArithmetic) {
   EXPECT_EQ(float_of_bits(high << 16) + float_of_bits(low << 16), 1.0078125f * 1.0078125f);
 }
 
-}  // namespace
+}  // namespace cuda_machine_test
 }  // namespace gainlens::kernels::device

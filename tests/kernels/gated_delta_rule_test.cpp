@@ -12,7 +12,7 @@
 #include <cmath>
 
 namespace gainlens::kernels {
-namespace {
+namespace gated_delta_rule_test {
 
 using testing::Decay;
 using ::testing::HasSubstr;
@@ -261,5 +261,5 @@ TEST(L2Normalised, ByHand) {
               ThrowsMessage<RunFailed>(HasSubstr("the squares of queries or keys overflow")));
 }
 
-}  // namespace
+}  // namespace gated_delta_rule_test
 }  // namespace gainlens::kernels

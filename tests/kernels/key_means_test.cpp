@@ -9,7 +9,7 @@
 #include <cmath>
 
 namespace gainlens::kernels {
-namespace {
+namespace key_means_test {
 
 using namespace testing;
 
@@ -183,5 +183,5 @@ TEST(KeyMeans, RefusesThresholdsOutOfRange) {
   EXPECT_THROW(streamed(with_means({}, KeyMeans::above, NAN), in), InvalidArgument);
 }
 
-}  // namespace
+}  // namespace key_means_test
 }  // namespace gainlens::kernels

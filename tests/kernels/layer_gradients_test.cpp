@@ -17,7 +17,7 @@
 #include <vector>
 
 namespace gainlens::kernels {
-namespace {
+namespace layer_gradients_test {
 
 /// Value and gradients of sum(f(inputs) * weights), where `weights` are fixed numbers.
 std::vector<at::Tensor> value_and_gradients(const std::function<at::Tensor(const std::vector<at::Tensor>&)>& f,
@@ -236,5 +236,5 @@ TEST(LayerGradients, BitsDoNotDependOnThreadsOfNorms) {
   for (std::size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(at::equal(one[i], three[i])) << i;
 }
 
-}  // namespace
+}  // namespace layer_gradients_test
 }  // namespace gainlens::kernels

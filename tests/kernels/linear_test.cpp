@@ -15,7 +15,7 @@
 #include <vector>
 
 namespace gainlens::kernels {
-namespace {
+namespace linear_test {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
@@ -360,5 +360,5 @@ TEST_F(Linear, TheKernelOfAProcessorIsWrittenDown) {
   EXPECT_THAT(describe_processor(), ::testing::HasSubstr("products: float32 by "));
 }
 
-}  // namespace
+}  // namespace linear_test
 }  // namespace gainlens::kernels

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 namespace gainlens::kernels {
-namespace {
+namespace long_texts_fused_test {
 
 using namespace testing;
 
@@ -36,5 +36,5 @@ TEST(LongTextsOfTheFusedKernel, TensorCoreSumsKeepThePromiseToo) {
             promise);
 }
 
-}  // namespace
+}  // namespace long_texts_fused_test
 }  // namespace gainlens::kernels

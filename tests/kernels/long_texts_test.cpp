@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 namespace gainlens::kernels {
-namespace {
+namespace long_texts_test {
 
 using namespace testing;
 
@@ -85,5 +85,5 @@ TEST(LongTextsNumbers, ValueVarianceKeepsItsDigits) {
   }
 }
 
-}  // namespace
+}  // namespace long_texts_test
 }  // namespace gainlens::kernels

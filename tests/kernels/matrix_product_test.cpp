@@ -12,7 +12,7 @@
 #include <vector>
 
 namespace gainlens::kernels {
-namespace {
+namespace matrix_product_test {
 
 struct Shape {
   std::int64_t rows, inner, columns;
@@ -125,5 +125,5 @@ TEST_F(MatrixProduct, WhatDoesNotFitIsRefused) {
   EXPECT_THROW(matrix_product(at::ones({4, 6}).requires_grad_(true), y), InternalError);
 }
 
-}  // namespace
+}  // namespace matrix_product_test
 }  // namespace gainlens::kernels

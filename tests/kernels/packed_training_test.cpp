@@ -13,7 +13,7 @@
 #include <vector>
 
 namespace gainlens::kernels {
-namespace {
+namespace packed_training_test {
 
 at::Tensor numbers(at::IntArrayRef sizes, std::uint64_t seed) {
   at::manual_seed(seed);
@@ -374,5 +374,5 @@ TEST(OtherDevices, EveryTensorIsMadeWhereItsInputsAre) {
   EXPECT_EQ(head.grad().device(), head.device());
 }
 
-}  // namespace
+}  // namespace packed_training_test
 }  // namespace gainlens::kernels

@@ -13,7 +13,7 @@
 #include <vector>
 
 namespace gainlens::kernels {
-namespace {
+namespace pointwise_attention_test {
 
 /// One case: inputs in double, which the loops get as float.
 struct Inputs {
@@ -191,5 +191,5 @@ TEST(PointwiseAttention, ShapesThatDoNotFitAreInternalErrors) {
   EXPECT_THROW(found_in(inputs, at::kFloat), InternalError);
 }
 
-}  // namespace
+}  // namespace pointwise_attention_test
 }  // namespace gainlens::kernels

@@ -8,7 +8,7 @@
 #include <vector>
 
 namespace gainlens::kernels {
-namespace {
+namespace recomputed_test {
 
 struct Found {
   std::vector<at::Tensor> outputs;
@@ -59,5 +59,5 @@ TEST(Recomputed, WhatTheFunctionThrowsReachesTheCaller) {
   EXPECT_THROW(recomputed(f, {at::ones({1})}), std::runtime_error);
 }
 
-}  // namespace
+}  // namespace recomputed_test
 }  // namespace gainlens::kernels

@@ -10,7 +10,7 @@
 #include <limits>
 
 namespace gainlens::kernels {
-namespace {
+namespace row_functions_test {
 
 at::Tensor exact_norm(const at::Tensor& x, const NormOptions& options) {
   const at::Tensor wide = x.to(at::kDouble);
@@ -123,5 +123,5 @@ TEST(RowFunctions, BitsDoNotDependOnThreads) {
   at::set_num_threads(threads);
 }
 
-}  // namespace
+}  // namespace row_functions_test
 }  // namespace gainlens::kernels

@@ -8,7 +8,7 @@
 #include <vector>
 
 namespace gainlens::kernels {
-namespace {
+namespace row_losses_test {
 
 /// Losses, and the gradients of sum(loss^2), in the textbook form.
 std::vector<at::Tensor> textbook(const at::Tensor& input, const at::Tensor& head, const at::Tensor& targets,
@@ -54,5 +54,5 @@ TEST(RowLosses, AFrozenHeadGetsNoGradient) {
   EXPECT_THROW(row_losses(input, head, at::zeros({3}, at::kLong)), InternalError);
 }
 
-}  // namespace
+}  // namespace row_losses_test
 }  // namespace gainlens::kernels

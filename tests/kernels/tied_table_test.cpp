@@ -11,7 +11,7 @@
 #include <cstdint>
 
 namespace gainlens::kernels {
-namespace {
+namespace tied_table_test {
 
 at::Tensor loss_of(const at::Tensor& rows, const at::Tensor& head, const at::Tensor& ids) {
   const at::Tensor embedded =
@@ -58,5 +58,5 @@ TEST(TiedTable, TakesNoMemoryBesideTheGradient) {
   EXPECT_THROW(tied_table(at::zeros({2, 2})), InternalError);
 }
 
-}  // namespace
+}  // namespace tied_table_test
 }  // namespace gainlens::kernels

@@ -12,7 +12,7 @@
 #include <vector>
 
 namespace gainlens::kernels {
-namespace {
+namespace top_keys_test {
 
 using namespace testing;
 
@@ -109,5 +109,5 @@ TEST(TopKeys, RefusesMoreThanItKeeps) {
   EXPECT_THROW(streamed(options, random_inputs(8, 4, 1, 1)), InvalidArgument);
 }
 
-}  // namespace
+}  // namespace top_keys_test
 }  // namespace gainlens::kernels

@@ -18,7 +18,7 @@
 #include <string>
 
 namespace gainlens::kernels {
-namespace {
+namespace training_attention_test {
 
 using testing::Call;
 using testing::for_each_instruction_set;
@@ -263,5 +263,5 @@ TEST(TrainingAttention, ErrorsNameTheMistake) {
               ThrowsMessage<std::exception>(HasSubstr("second derivative")));
 }
 
-}  // namespace
+}  // namespace training_attention_test
 }  // namespace gainlens::kernels

@@ -18,7 +18,7 @@
 #include <vector>
 
 namespace gainlens::kernels {
-namespace {
+namespace training_moments_test {
 
 using testing::Call;
 using testing::for_each_instruction_set;
@@ -208,5 +208,5 @@ TEST(TrainingMoments, ErrorsNameTheMistake) {
       ThrowsMessage<InvalidArgument>(HasSubstr("slope must be one number")));
 }
 
-}  // namespace
+}  // namespace training_moments_test
 }  // namespace gainlens::kernels

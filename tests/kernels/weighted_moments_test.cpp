@@ -9,7 +9,7 @@
 #include <limits>
 
 namespace gainlens::kernels {
-namespace {
+namespace weighted_moments_test {
 
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
@@ -54,5 +54,5 @@ TEST(WeightedMoments, BadInputIsRefused) {
   EXPECT_THROW(weighted_moments(std::array{std::numeric_limits<double>::infinity()}, std::array{0.0}), InvalidArgument);
 }
 
-}  // namespace
+}  // namespace weighted_moments_test
 }  // namespace gainlens::kernels

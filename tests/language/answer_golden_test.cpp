@@ -17,7 +17,7 @@
 #include <vector>
 
 namespace gainlens::language {
-namespace {
+namespace answer_golden_test {
 
 /// Adds the filter of an arm of decoder_filter_reference.py. Its weights follow from their names.
 void add_filter(models::Checkpoint& checkpoint, const std::string& arm) {
@@ -105,5 +105,5 @@ TEST(FinetuneGolden, LossAndGradientsOfAStepAreTheReferences) {
   std::printf("largest error of %zu gradients, of their norm: %.3g\n", compared, worst);
 }
 
-}  // namespace
+}  // namespace answer_golden_test
 }  // namespace gainlens::language

@@ -7,7 +7,7 @@
 #include <vector>
 
 namespace gainlens::language {
-namespace {
+namespace answer_rows_test {
 
 using ::testing::ElementsAre;
 
@@ -60,5 +60,5 @@ TEST(AnswerIn, IsTheFirstLineWithoutSpaces) {
   EXPECT_EQ(answer_in(""), "");
 }
 
-}  // namespace
+}  // namespace answer_rows_test
 }  // namespace gainlens::language

@@ -16,7 +16,7 @@
 #include <vector>
 
 namespace gainlens::language {
-namespace {
+namespace answer_task_test {
 
 const std::vector<AnswerRow> rows = {
     {{1, 7, 9, 30, 31, 2}, 3, false}, {{1, 8, 40, 2}, 2, false}, {{1, 3, 4, 5, 6, 41, 42, 43, 2}, 5, false}};
@@ -224,5 +224,5 @@ TEST(AnswerTaskNotes, SurviveAKill) {
   EXPECT_EQ(other.gammas(), task.gammas());
 }
 
-}  // namespace
+}  // namespace answer_task_test
 }  // namespace gainlens::language

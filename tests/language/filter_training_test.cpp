@@ -20,7 +20,7 @@
 #include <stdexcept>
 
 namespace gainlens::language {
-namespace {
+namespace filter_training_test {
 
 using gainlens::testing::TemporaryFolder;
 using ::testing::AllOf;
@@ -269,5 +269,5 @@ TEST(FilterTraining, ARefusedFilterTouchesNothing) {
   EXPECT_THAT([&] { train_language_model(request); }, ThrowsMessage<InvalidArgument>(HasSubstr("--arm bft gives it")));
 }
 
-}  // namespace
+}  // namespace filter_training_test
 }  // namespace gainlens::language

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::language {
-namespace {
+namespace finetune_memory_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -53,5 +53,5 @@ TEST(CheckFits, SaysWhatWould) {
   refused(900, HasSubstr("give a smaller model"));
 }
 
-}  // namespace
+}  // namespace finetune_memory_test
 }  // namespace gainlens::language

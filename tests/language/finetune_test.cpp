@@ -22,7 +22,7 @@
 #include <vector>
 
 namespace gainlens::language {
-namespace {
+namespace finetune_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -352,5 +352,5 @@ TEST_F(Finetune, BadInputIsRefusedInOneLine) {
   refused([&](auto& r) { r.model = golden + "qwen3-next"; }, "linear attention");
 }
 
-}  // namespace
+}  // namespace finetune_test
 }  // namespace gainlens::language

@@ -26,7 +26,7 @@
 #include <vector>
 
 namespace gainlens::language {
-namespace {
+namespace lora_test {
 
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
@@ -309,5 +309,5 @@ TEST(Lora, MemoryIsThatOfTheBaseAndOfWhatIsTrained) {
   EXPECT_EQ(bytes({.writes_whole = true, .bfloat16 = true}), 6 * held + 20 * trained);
 }
 
-}  // namespace
+}  // namespace lora_test
 }  // namespace gainlens::language

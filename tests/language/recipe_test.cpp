@@ -9,7 +9,7 @@
 #include <ostream>
 
 namespace gainlens::language {
-namespace {
+namespace recipe_test {
 
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
@@ -75,5 +75,5 @@ INSTANTIATE_TEST_SUITE_P(
                       WrongRecipe{"dtype", [](Json& r) { r["dtype"] = "float8"; }, "float8"}),
     [](const auto& test) { return test.param.name; });
 
-}  // namespace
+}  // namespace recipe_test
 }  // namespace gainlens::language

@@ -21,7 +21,7 @@
 #include <string>
 
 namespace gainlens::language {
-namespace {
+namespace train_language_model_test {
 
 using gainlens::testing::TemporaryFolder;
 using ::testing::AllOf;
@@ -281,5 +281,5 @@ TEST(TrainLanguageModel, StopsWhenTheLossIsNanAndKeepsTheLastGoodCheckpoint) {
   EXPECT_NO_THROW(models::load_decoder(request.out));
 }
 
-}  // namespace
+}  // namespace train_language_model_test
 }  // namespace gainlens::language

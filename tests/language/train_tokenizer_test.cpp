@@ -15,7 +15,7 @@
 #include <cstdlib>
 
 namespace gainlens::language {
-namespace {
+namespace train_tokenizer_test {
 
 using gainlens::testing::TemporaryFolder;
 using ::testing::HasSubstr;
@@ -88,5 +88,5 @@ TEST(TrainTokenizer, RefusesTooSmallATextAndWrongRecipes) {
   EXPECT_THROW(train_tokenizer(enough, {.character_coverage = 0.5}), InvalidArgument);
 }
 
-}  // namespace
+}  // namespace train_tokenizer_test
 }  // namespace gainlens::language

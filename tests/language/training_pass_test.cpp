@@ -17,7 +17,7 @@
 #include <vector>
 
 namespace gainlens::language {
-namespace {
+namespace training_pass_test {
 
 const std::vector<AnswerRow> rows = {
     {{1, 7, 9, 30, 31, 2}, 3, false}, {{1, 8, 34, 2}, 2, false}, {{1, 3, 4, 5, 6, 11, 12, 13, 2}, 6, false}};
@@ -130,5 +130,5 @@ TEST(TrainingPassArms, AFilterOfTheseTestsActs) {
   EXPECT_NE(step_of(bft::Arm::bft, {}).notes.at("batches_seen"), 0);
 }
 
-}  // namespace
+}  // namespace training_pass_test
 }  // namespace gainlens::language

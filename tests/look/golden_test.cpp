@@ -12,7 +12,7 @@
 #include <vector>
 
 namespace gainlens::look {
-namespace {
+namespace golden_test {
 
 class LookGolden : public ::testing::TestWithParam<at::ScalarType> {
  protected:
@@ -125,5 +125,5 @@ TEST_P(LookGolden, EqualsTheReference) {
 INSTANTIATE_TEST_SUITE_P(Types, LookGolden, ::testing::Values(at::kFloat, at::kDouble),
                          [](const auto& test) { return test.param == at::kFloat ? "Float32" : "Float64"; });
 
-}  // namespace
+}  // namespace golden_test
 }  // namespace gainlens::look

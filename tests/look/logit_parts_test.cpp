@@ -16,7 +16,7 @@
 #include <vector>
 
 namespace gainlens::look {
-namespace {
+namespace logit_parts_test {
 
 using gainlens::testing::NamedConfig;
 using gainlens::testing::random_decoder;
@@ -99,5 +99,5 @@ TEST(LogitParts, ANormBehindHeadsAndABiasLeavesThemTogether) {
   EXPECT_EQ(found.parts[4].name, "blocks.1.mlp");
 }
 
-}  // namespace
+}  // namespace logit_parts_test
 }  // namespace gainlens::look

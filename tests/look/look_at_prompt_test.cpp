@@ -20,7 +20,7 @@
 #include <vector>
 
 namespace gainlens::look {
-namespace {
+namespace look_at_prompt_test {
 
 using gainlens::testing::NamedConfig;
 using gainlens::testing::random_decoder;
@@ -309,5 +309,5 @@ TEST(LookAtPrompt, BeyondItsPositionsIsSaid) {
   EXPECT_FALSE(look_at(model, some_prompt(20), options).trained_for);
 }
 
-}  // namespace
+}  // namespace look_at_prompt_test
 }  // namespace gainlens::look

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::look {
-namespace {
+namespace memory_test {
 
 TEST(MemoryOfALook, IsLinearInTheNumberOfTokens) {
   models::DecoderConfig config = gainlens::testing::small_config();
@@ -31,5 +31,5 @@ TEST(MemoryOfALook, IsLinearInTheNumberOfTokens) {
   EXPECT_LT(static_cast<double>(longest - middle), 2.3 * static_cast<double>(middle - shortest));
 }
 
-}  // namespace
+}  // namespace memory_test
 }  // namespace gainlens::look

@@ -11,7 +11,7 @@
 #include <vector>
 
 namespace gainlens::look {
-namespace {
+namespace segments_test {
 
 using ::testing::HasSubstr;
 
@@ -77,5 +77,5 @@ TEST_F(Segments, EachFaultIsNamed) {
   EXPECT_THAT(refusal(R"([{"name": "\u001b[2J", "begin": 3, "end": 10}])"), ::testing::Not(HasSubstr("\x1b")));
 }
 
-}  // namespace
+}  // namespace segments_test
 }  // namespace gainlens::look

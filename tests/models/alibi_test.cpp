@@ -9,7 +9,7 @@
 #include <cmath>
 
 namespace gainlens::models {
-namespace {
+namespace alibi_test {
 
 constexpr Alibi rounding{.factor = 0.5, .bfloat16 = true};
 
@@ -59,5 +59,5 @@ TEST(Alibi, DigitsOfNeighboursSurviveALongText) {
   EXPECT_GT(std::abs(last_n_eff(by_position) - expected), 5e-5 * expected);  // the reason for a bias by distance
 }
 
-}  // namespace
+}  // namespace alibi_test
 }  // namespace gainlens::models

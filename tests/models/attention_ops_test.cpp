@@ -12,7 +12,7 @@
 #include <ostream>
 
 namespace gainlens::models {
-namespace {
+namespace attention_ops_test {
 
 using ::testing::ElementsAre;
 
@@ -184,5 +184,5 @@ TEST(StatisticsAttention, RefusesGradients) {
   EXPECT_THROW(StatisticsAttention(nullptr), InternalError);
 }
 
-}  // namespace
+}  // namespace attention_ops_test
 }  // namespace gainlens::models

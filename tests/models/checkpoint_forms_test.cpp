@@ -20,7 +20,7 @@
 #include <vector>
 
 namespace gainlens::models {
-namespace {
+namespace checkpoint_forms_test {
 
 using models::testing::message_of;
 using ::testing::HasSubstr;
@@ -200,5 +200,5 @@ TEST(CheckpointForms, AStackBesideSingleExpertsDoesNotFit) {
               HasSubstr("'" + expert + "' [48, 32] is not part of this model"));
 }
 
-}  // namespace
+}  // namespace checkpoint_forms_test
 }  // namespace gainlens::models

@@ -14,7 +14,7 @@
 #include <limits>
 
 namespace gainlens::models {
-namespace {
+namespace checkpoint_test {
 
 using models::testing::CheckpointFolder;
 using models::testing::message_of;
@@ -343,5 +343,5 @@ TEST(Dtype, NamesBothWays) {
   EXPECT_EQ(weight_dtype(formats::DType::i64), std::nullopt);
 }
 
-}  // namespace
+}  // namespace checkpoint_test
 }  // namespace gainlens::models

@@ -16,7 +16,7 @@
 #include <vector>
 
 namespace gainlens::models {
-namespace {
+namespace config_keys_test {
 
 using models::testing::CheckpointFolder;
 using models::testing::expect_refused;
@@ -265,5 +265,5 @@ TEST(Config, EachInertKeyIsInOneGroupWithAReason) {
   EXPECT_EQ(seen.size(), inert_keys().size());
 }
 
-}  // namespace
+}  // namespace config_keys_test
 }  // namespace gainlens::models

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::models {
-namespace {
+namespace config_test {
 
 using models::testing::CheckpointFolder;
 using models::testing::expect_refused;
@@ -250,5 +250,5 @@ TEST(ConfigReader, NamesNestedKeys) {
   EXPECT_FALSE(reader.object("nothing").has_value());
 }
 
-}  // namespace
+}  // namespace config_test
 }  // namespace gainlens::models

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::models {
-namespace {
+namespace convolution_layer_test {
 
 using gainlens::testing::RandomWeights;
 using gainlens::testing::small_config;
@@ -60,5 +60,5 @@ TEST(ConvolutionLayer, HasNoSitesOfAttention) {
   EXPECT_EQ(seen, 1);
 }
 
-}  // namespace
+}  // namespace convolution_layer_test
 }  // namespace gainlens::models

@@ -14,7 +14,7 @@
 #include <functional>
 
 namespace gainlens::models {
-namespace {
+namespace decoder_filter_checkpoint_test {
 
 using gainlens::testing::filter_for_tests;
 using gainlens::testing::logits;
@@ -133,5 +133,5 @@ TEST(DecoderFilterCheckpoint, TheOtherWeightsStartAsWithoutIt) {
     EXPECT_FALSE(constant.tensor.requires_grad()) << constant.name;
 }
 
-}  // namespace
+}  // namespace decoder_filter_checkpoint_test
 }  // namespace gainlens::models

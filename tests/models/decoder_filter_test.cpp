@@ -14,7 +14,7 @@
 #include <numbers>
 
 namespace gainlens::models {
-namespace {
+namespace decoder_filter_test {
 
 using testing::filter_for_tests;
 using ::testing::HasSubstr;
@@ -471,5 +471,5 @@ TEST(DecoderFilter, ANanPrecisionIsNamedWithItsLayer) {
               ThrowsMessage<RunFailed>(HasSubstr("precision is NaN or infinite, first in layer 1")));
 }
 
-}  // namespace
+}  // namespace decoder_filter_test
 }  // namespace gainlens::models

@@ -12,7 +12,7 @@
 #include <algorithm>
 
 namespace gainlens::models {
-namespace {
+namespace decoder_hooks_test {
 
 using testing::filter_for_tests;
 using ::testing::HasSubstr;
@@ -156,5 +156,5 @@ TEST(FollowedFilter, ChangesNoBitAndItsPrecisionFollowsTheEquations) {
   }
 }
 
-}  // namespace
+}  // namespace decoder_hooks_test
 }  // namespace gainlens::models

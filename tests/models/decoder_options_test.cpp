@@ -14,7 +14,7 @@
 #include <cmath>
 
 namespace gainlens::models {
-namespace {
+namespace decoder_options_test {
 
 using ::testing::HasSubstr;
 using testing::logits;
@@ -189,5 +189,5 @@ TEST(DecoderOptions, ASharedExpertIsAddedToTheChosenOnes) {
   EXPECT_GT((whole - without).abs().max().item<double>(), 1e-3);
 }
 
-}  // namespace
+}  // namespace decoder_options_test
 }  // namespace gainlens::models

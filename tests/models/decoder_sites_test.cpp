@@ -11,7 +11,7 @@
 #include <map>
 
 namespace gainlens::models {
-namespace {
+namespace decoder_sites_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -296,5 +296,5 @@ TEST(Sites, AMisspeltHookNamesTheNearestSite) {
               ThrowsMessage<InvalidArgument>(HasSubstr("did you mean 'blocks.0.attn.hook_z'?")));
 }
 
-}  // namespace
+}  // namespace decoder_sites_test
 }  // namespace gainlens::models

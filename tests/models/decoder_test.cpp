@@ -12,7 +12,7 @@
 #include <limits>
 
 namespace gainlens::models {
-namespace {
+namespace decoder_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -428,5 +428,5 @@ TEST(Decoder, OnlyTheLayersThatAreRunAreAskedFor) {
   EXPECT_THROW(Decoder(config, outer), InternalError);
 }
 
-}  // namespace
+}  // namespace decoder_test
 }  // namespace gainlens::models

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::models {
-namespace {
+namespace delta_layer_test {
 
 using gainlens::testing::RandomWeights;
 using gainlens::testing::small_config;
@@ -100,5 +100,5 @@ TEST(DeltaLayer, HasNoSitesOfAttention) {
   EXPECT_EQ(seen, 1);
 }
 
-}  // namespace
+}  // namespace delta_layer_test
 }  // namespace gainlens::models

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::models {
-namespace {
+namespace describe_test {
 
 using ::testing::ElementsAre;
 using Kinds = std::vector<std::string>;
@@ -116,5 +116,5 @@ TEST(Describe, TypesOfAQuantisedGguf) {
   EXPECT_TRUE(found.dtypes.contains("F32")) << "norms";
 }
 
-}  // namespace
+}  // namespace describe_test
 }  // namespace gainlens::models

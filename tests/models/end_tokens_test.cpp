@@ -10,7 +10,7 @@
 #include <string>
 
 namespace gainlens::models {
-namespace {
+namespace end_tokens_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -69,5 +69,5 @@ TEST(EndTokens, OfGgufAreThoseOfItsTokenizer) {
   EXPECT_EQ(found.ids.empty(), found.source.empty());
 }
 
-}  // namespace
+}  // namespace end_tokens_test
 }  // namespace gainlens::models

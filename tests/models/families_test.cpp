@@ -12,7 +12,7 @@
 #include <cmath>
 
 namespace gainlens::models {
-namespace {
+namespace families_test {
 
 using models::testing::CheckpointFolder;
 using models::testing::message_of;
@@ -636,5 +636,5 @@ TEST(ModelSize, ParametersByHand) {
             140 + 4 * 4);  // one row per head and dimension
 }
 
-}  // namespace
+}  // namespace families_test
 }  // namespace gainlens::models

@@ -6,7 +6,7 @@
 #include <cmath>
 
 namespace gainlens::models {
-namespace {
+namespace feedforward_test {
 
 at::Tensor doubles(std::initializer_list<double> values, at::IntArrayRef shape) {
   return at::tensor(at::ArrayRef<double>(values), at::kDouble).view(shape);
@@ -185,5 +185,5 @@ TEST(DenseFeedforward, WithoutAGateTheActivationIsOnUp) {
       dense_feedforward(model.config, model.projections(), 0, doubles({-3}, {1, 1, 1}), {}, {}).item<double>(), 0);
 }
 
-}  // namespace
+}  // namespace feedforward_test
 }  // namespace gainlens::models

@@ -7,7 +7,7 @@
 #include <vector>
 
 namespace gainlens::models {
-namespace {
+namespace forward_from_test {
 
 using testing::every_option;
 using testing::NamedConfig;
@@ -78,5 +78,5 @@ TEST(ForwardFromTheEnd, RefusesAFilterAndAnotherShape) {
   EXPECT_THROW(filtered.forward_from(0, at::zeros({1, 5, config.width}), {&request, 1}), InternalError);
 }
 
-}  // namespace
+}  // namespace forward_from_test
 }  // namespace gainlens::models

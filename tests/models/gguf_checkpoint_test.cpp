@@ -14,7 +14,7 @@
 #include <vector>
 
 namespace gainlens::models {
-namespace {
+namespace gguf_checkpoint_test {
 
 using gainlens::testing::GgmlType;
 using gainlens::testing::GgufBytes;
@@ -437,5 +437,5 @@ TEST_F(GgufCheckpoint, LatentSizesThatContradictEachOther) {
   EXPECT_THAT(refusal(scaled), HasSubstr("yarn_log_multiplier is missing"));
 }
 
-}  // namespace
+}  // namespace gguf_checkpoint_test
 }  // namespace gainlens::models

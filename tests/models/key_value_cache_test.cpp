@@ -14,7 +14,7 @@
 #include <vector>
 
 namespace gainlens::models {
-namespace {
+namespace key_value_cache_test {
 
 using testing::every_option;
 using ::testing::HasSubstr;
@@ -225,5 +225,5 @@ TEST(GrowingRows, HoldWhatWasAppendedAndNotForgotten) {
   EXPECT_THROW(rows.append(all.narrow(2, 0, 2)), InternalError);
 }
 
-}  // namespace
+}  // namespace key_value_cache_test
 }  // namespace gainlens::models

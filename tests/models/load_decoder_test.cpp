@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::models {
-namespace {
+namespace load_decoder_test {
 
 TEST(LoadDecoder, ARealCheckpointRunsInTheDtypeAsked) {
   const auto model = load_decoder(GAINLENS_SOURCE_DIR "/data/demo/gated", {.dtype = at::kDouble});
@@ -30,5 +30,5 @@ TEST(LoadDecoder, NoCheckpointIsAnError) {
   EXPECT_THROW(load_decoder("/nonexistent"), InvalidArgument);
 }
 
-}  // namespace
+}  // namespace load_decoder_test
 }  // namespace gainlens::models

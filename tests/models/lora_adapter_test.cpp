@@ -22,7 +22,7 @@
 #include <vector>
 
 namespace gainlens::models {
-namespace {
+namespace lora_adapter_test {
 
 using models::testing::message_of;
 using ::testing::ElementsAre;
@@ -282,5 +282,5 @@ TEST(LoraModules, ARankIsOfAtMostTheSmallerSide) {
                 HasSubstr("--lora-rank: " + std::to_string(rank) + "; must be 1 to "));
 }
 
-}  // namespace
+}  // namespace lora_adapter_test
 }  // namespace gainlens::models

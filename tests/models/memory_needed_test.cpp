@@ -14,7 +14,7 @@
 #include <limits>
 
 namespace gainlens::models {
-namespace {
+namespace memory_needed_test {
 
 using gainlens::testing::small_config;
 using ::testing::HasSubstr;
@@ -154,5 +154,5 @@ TEST(MemoryNeeded, NumbersThatAreTooLargeAreRefused) {
               ThrowsMessage<InvalidArgument>(HasSubstr("memory needed: ")));
 }
 
-}  // namespace
+}  // namespace memory_needed_test
 }  // namespace gainlens::models

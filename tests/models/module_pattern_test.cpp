@@ -9,7 +9,7 @@
 #include <string>
 
 namespace gainlens::models {
-namespace {
+namespace module_pattern_test {
 
 using models::testing::message_of;
 using ::testing::AllOf;
@@ -52,5 +52,5 @@ TEST(ModulePattern, AMatchWithoutEndStopsInOneLine) {
   EXPECT_EQ(message.find('\n'), std::string::npos);
 }
 
-}  // namespace
+}  // namespace module_pattern_test
 }  // namespace gainlens::models

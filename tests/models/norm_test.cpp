@@ -6,7 +6,7 @@
 #include <cmath>
 
 namespace gainlens::models {
-namespace {
+namespace norm_test {
 
 TEST(RmsNorm, ByHand) {
   const at::Tensor x = at::tensor({3.0, 4.0, 0.0, 0.0}, at::kDouble);  // mean square 25/4
@@ -62,5 +62,5 @@ TEST(ScaledNorm, AnOffsetIsAddedInFloat32) {
             386);  // 385.5; 384 if 1 + w had been rounded first
 }
 
-}  // namespace
+}  // namespace norm_test
 }  // namespace gainlens::models

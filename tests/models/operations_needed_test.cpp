@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::models {
-namespace {
+namespace operations_needed_test {
 
 using gainlens::testing::small_config;
 
@@ -54,5 +54,5 @@ TEST(OperationsNeeded, ATokenPassesOnlyItsExperts) {
   EXPECT_EQ(operations_needed(config, 1).products, 2 * 2 * (attention_weights + 8 * 16 + 2 * 3 * 24 * 16));
 }
 
-}  // namespace
+}  // namespace operations_needed_test
 }  // namespace gainlens::models

@@ -13,7 +13,7 @@
 #include <set>
 
 namespace gainlens::models {
-namespace {
+namespace published_configs_test {
 
 using models::testing::message_of;
 using ::testing::HasSubstr;
@@ -172,5 +172,5 @@ TEST(PublishedConfigs, CheckpointsThatThePageListsAreRead) {
   }
 }
 
-}  // namespace
+}  // namespace published_configs_test
 }  // namespace gainlens::models

@@ -7,7 +7,7 @@
 #include <cmath>
 
 namespace gainlens::models {
-namespace {
+namespace rope_config_test {
 
 using models::testing::expect_refused;
 using models::testing::read;
@@ -194,5 +194,5 @@ TEST(Config, LinearFactor) {
   EXPECT_EQ(rope.factor, 2.5);
 }
 
-}  // namespace
+}  // namespace rope_config_test
 }  // namespace gainlens::models

@@ -9,7 +9,7 @@
 #include <cmath>
 
 namespace gainlens::models {
-namespace {
+namespace rope_test {
 
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
@@ -161,5 +161,5 @@ TEST(Rope, DimensionsBeyondTheRotatedShareStayAsTheyAre) {
   EXPECT_FALSE(at::equal(rotated.narrow(-1, 0, 4), heads.narrow(-1, 0, 4)));
 }
 
-}  // namespace
+}  // namespace rope_test
 }  // namespace gainlens::models

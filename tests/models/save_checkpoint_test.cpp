@@ -17,7 +17,7 @@
 #include <string>
 
 namespace gainlens::models {
-namespace {
+namespace save_checkpoint_test {
 
 using gainlens::testing::TemporaryFolder;
 
@@ -106,5 +106,5 @@ TEST(InitialWeights, HaveTheirVarianceAndTheirSeed) {
   EXPECT_EQ(counted, stored);
 }
 
-}  // namespace
+}  // namespace save_checkpoint_test
 }  // namespace gainlens::models

@@ -18,7 +18,7 @@
 #include <memory>
 
 namespace gainlens::models {
-namespace {
+namespace scaled_tensors_test {
 
 using formats::DType;
 using formats::ScaledForm;
@@ -300,5 +300,5 @@ TEST(ScaledTensors, MethodsOfQuantisationAreReadOrRefusedWithWhatToFetch) {
   EXPECT_THAT(refusal("fp8"), HasSubstr("must be an object"));
 }
 
-}  // namespace
+}  // namespace scaled_tensors_test
 }  // namespace gainlens::models

@@ -13,7 +13,7 @@
 #include <set>
 
 namespace gainlens::models {
-namespace {
+namespace tensor_slots_test {
 
 using gainlens::testing::every_option;
 using gainlens::testing::NamedConfig;
@@ -328,5 +328,5 @@ TEST_P(SlotsOfEveryOption, FillEveryWantedWeightOnce) {
 INSTANTIATE_TEST_SUITE_P(All, SlotsOfEveryOption, ::testing::ValuesIn(every_option()),
                          [](const auto& test) { return test.param.name; });
 
-}  // namespace
+}  // namespace tensor_slots_test
 }  // namespace gainlens::models

@@ -14,7 +14,7 @@
 #include <vector>
 
 namespace gainlens::models {
-namespace {
+namespace tensor_values_test {
 
 using formats::DType;
 using ::testing::HasSubstr;
@@ -126,5 +126,5 @@ TEST(TensorValues, ANumberThatTheDtypeCannotHoldIsNamed) {
   EXPECT_NO_THROW(read_values(stored.entry, at::kBFloat16, "test"));
 }
 
-}  // namespace
+}  // namespace tensor_values_test
 }  // namespace gainlens::models

@@ -15,7 +15,7 @@
 #include <set>
 
 namespace gainlens::testing {
-namespace {
+namespace every_option_test {
 
 std::string joined(const Words& words) {
   std::string text;
@@ -207,7 +207,7 @@ TEST(OptionsOfTraining, ActOrAreRefused) {
   try_all(tables_of_training());
 }
 
-}  // namespace
+}  // namespace every_option_test
 
 Words with_words(Words call, const Words& words) {
   const auto is_option = [](const std::string& word) { return word.starts_with("--"); };

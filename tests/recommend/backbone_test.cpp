@@ -21,7 +21,7 @@
 #include <vector>
 
 namespace gainlens::recommend {
-namespace {
+namespace backbone_test {
 
 using gainlens::testing::refusal_of;
 using gainlens::testing::TemporaryFolder;
@@ -144,5 +144,5 @@ TEST(Backbones, MissingTimesAreRefused) {
               HasSubstr("needs the time"));
 }
 
-}  // namespace
+}  // namespace backbone_test
 }  // namespace gainlens::recommend

@@ -23,7 +23,7 @@
 #include <vector>
 
 namespace gainlens::recommend {
-namespace {
+namespace bert4rec_test {
 
 using gainlens::testing::refusal_of;
 using ::testing::HasSubstr;
@@ -141,5 +141,5 @@ TEST(Bert4Rec, LearnsWhatFollows) {
   expect_what_follows_is_learned("bert4rec", ring_of(80, 23));
 }
 
-}  // namespace
+}  // namespace bert4rec_test
 }  // namespace gainlens::recommend

@@ -15,7 +15,7 @@
 #include <vector>
 
 namespace gainlens::recommend {
-namespace {
+namespace filtered_positions_test {
 
 using gainlens::testing::refusal_of;
 using ::testing::HasSubstr;
@@ -100,5 +100,5 @@ TEST(FilteredPositions, AModelWithoutAnActingFilterIsRefused) {
   EXPECT_THAT(refusal(*idle), HasSubstr("m: its filter is not in force"));
 }
 
-}  // namespace
+}  // namespace filtered_positions_test
 }  // namespace gainlens::recommend

@@ -18,7 +18,7 @@
 #include <string>
 
 namespace gainlens::recommend {
-namespace {
+namespace foreign_sasrec_test {
 
 using testing::bytes_of;
 using ::testing::HasSubstr;
@@ -192,5 +192,5 @@ TEST_F(ForeignFiles, ArgsOfSasRecPytorchDecide) {
   EXPECT_THAT(refusal("pmixer", {.heads = 3}), HasSubstr("--heads: 3; "));
 }
 
-}  // namespace
+}  // namespace foreign_sasrec_test
 }  // namespace gainlens::recommend

@@ -16,7 +16,7 @@
 #include <vector>
 
 namespace gainlens::recommend {
-namespace {
+namespace full_ranking_test {
 
 using ::testing::ElementsAre;
 using ::testing::FloatEq;
@@ -186,5 +186,5 @@ TEST(PublishedCheckpoint, HasThePublishedFigures) {
   EXPECT_NEAR(mean("ndcg@20"), 0.0483, 5e-5);
 }
 
-}  // namespace
+}  // namespace full_ranking_test
 }  // namespace gainlens::recommend

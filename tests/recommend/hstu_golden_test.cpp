@@ -9,7 +9,7 @@
 #include <vector>
 
 namespace gainlens::recommend {
-namespace {
+namespace hstu_golden_test {
 
 class HstuGoldens : public ::testing::TestWithParam<GoldenCase> {};
 
@@ -47,5 +47,5 @@ INSTANTIATE_TEST_SUITE_P(All, HstuGoldens,
                                                               GoldenPrecision{at::kDouble, 1e-12, 1e-10, 1e-10})),
                          name_of_case);
 
-}  // namespace
+}  // namespace hstu_golden_test
 }  // namespace gainlens::recommend

@@ -22,7 +22,7 @@
 #include <vector>
 
 namespace gainlens::recommend {
-namespace {
+namespace hstu_test {
 
 using gainlens::testing::refusal_of;
 using ::testing::AllOf;
@@ -206,5 +206,5 @@ TEST(Hstu, LearnsWhatFollows) {
   expect_what_follows_is_learned("hstu", timed_ring_of(80, 23));
 }
 
-}  // namespace
+}  // namespace hstu_test
 }  // namespace gainlens::recommend

@@ -17,7 +17,7 @@
 #include <vector>
 
 namespace gainlens::recommend {
-namespace {
+namespace idle_settings_test {
 
 using gainlens::testing::refusal_of;
 using ::testing::HasSubstr;
@@ -241,5 +241,5 @@ TEST(IdleSettings, VariantsThatAnArmCannotTellApartAreRefused) {
   EXPECT_EQ(refusal("plain", {{"wide", {{"width", 16}}}}), "accepted");
 }
 
-}  // namespace
+}  // namespace idle_settings_test
 }  // namespace gainlens::recommend

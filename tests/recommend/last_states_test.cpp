@@ -15,7 +15,7 @@
 #include <vector>
 
 namespace gainlens::recommend {
-namespace {
+namespace last_states_test {
 
 /// lambda' after the last layer at each last position, from what hooks see; undefined: the filter does not act.
 at::Tensor observed_precision(const SasRec& model, const PackedSequences& packed) {
@@ -105,5 +105,5 @@ TEST(LastStates, AScorerKeepsThePrecisionOfEachUser) {
   }
 }
 
-}  // namespace
+}  // namespace last_states_test
 }  // namespace gainlens::recommend

@@ -23,7 +23,7 @@
 #include <vector>
 
 namespace gainlens::recommend {
-namespace {
+namespace readings_test {
 
 using gainlens::testing::refusal_of;
 using gainlens::testing::TemporaryFolder;
@@ -175,5 +175,5 @@ TEST(FilterCurves, ThatAnEarlierFileLacksHaveNoValue) {
   EXPECT_TRUE(none.empty());
 }
 
-}  // namespace
+}  // namespace readings_test
 }  // namespace gainlens::recommend

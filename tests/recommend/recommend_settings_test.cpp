@@ -11,7 +11,7 @@
 #include <cstdint>
 
 namespace gainlens::recommend {
-namespace {
+namespace recommend_settings_test {
 
 using gainlens::testing::refusal_of;
 using ::testing::HasSubstr;
@@ -85,5 +85,5 @@ TEST(TrainingMemory, GrowsWithTheBatchAndRefusesWhatDoesNotFit) {
   EXPECT_THAT(refusal_of([&] { check_memory(settings, split, 2); }), HasSubstr("no batch fits"));
 }
 
-}  // namespace
+}  // namespace recommend_settings_test
 }  // namespace gainlens::recommend

@@ -22,7 +22,7 @@
 #include <vector>
 
 namespace gainlens::recommend {
-namespace {
+namespace recommend_task_test {
 
 using gainlens::testing::TemporaryFolder;
 using ::testing::HasSubstr;
@@ -164,5 +164,5 @@ TEST(RecommendTask, WarnsWhereAllPrecisionsAreAtTheirBound) {
   EXPECT_THAT(task.filter()->warning(), HasSubstr("100.0% of the observation precisions of layer 0 are at the bound"));
 }
 
-}  // namespace
+}  // namespace recommend_task_test
 }  // namespace gainlens::recommend

@@ -9,7 +9,7 @@
 #include <vector>
 
 namespace gainlens::recommend {
-namespace {
+namespace sampled_softmax_test {
 
 TEST(SampledSoftmax, DrawsInProportionToCounts) {
   const ItemSampler sampler({0, 30, 10, 0, 59}, 1);  // a count of 0 counts as 1
@@ -44,5 +44,5 @@ TEST(SampledSoftmax, WithManyDrawsIsTheFullLoss) {
   EXPECT_NEAR(found, expected, 0.01);
 }
 
-}  // namespace
+}  // namespace sampled_softmax_test
 }  // namespace gainlens::recommend

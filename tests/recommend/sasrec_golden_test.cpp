@@ -14,7 +14,7 @@
 #include <vector>
 
 namespace gainlens::recommend {
-namespace {
+namespace sasrec_golden_test {
 
 class SasRecGolden : public ::testing::TestWithParam<GoldenCase> {};
 
@@ -82,5 +82,5 @@ INSTANTIATE_TEST_SUITE_P(All, SasRecGolden,
                                                               GoldenPrecision{at::kDouble, 1e-12, 1e-11, 1e-11})),
                          name_of_case);
 
-}  // namespace
+}  // namespace sasrec_golden_test
 }  // namespace gainlens::recommend

@@ -13,7 +13,7 @@
 #include <vector>
 
 namespace gainlens::recommend {
-namespace {
+namespace sasrec_hooks_test {
 
 using gainlens::testing::refusal_of;
 using ::testing::HasSubstr;
@@ -106,5 +106,5 @@ TEST(SasRecHooks, WhatCannotActIsAnError) {
               HasSubstr("hook blocks.1.attn.hook_gain: the filter is not in force"));
 }
 
-}  // namespace
+}  // namespace sasrec_hooks_test
 }  // namespace gainlens::recommend

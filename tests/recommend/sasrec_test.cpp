@@ -21,7 +21,7 @@
 #include <vector>
 
 namespace gainlens::recommend {
-namespace {
+namespace sasrec_test {
 
 using gainlens::testing::refusal_of;
 using gainlens::testing::TemporaryFolder;
@@ -337,5 +337,5 @@ TEST(SasRecCheckpointFile, BrokenOnesAreRefused) {
   EXPECT_THAT(refusal_of([] { check_layout("iclerc"); }), HasSubstr("did you mean 'iclrec'"));
 }
 
-}  // namespace
+}  // namespace sasrec_test
 }  // namespace gainlens::recommend

@@ -27,7 +27,7 @@
 #include <vector>
 
 namespace gainlens::recommend {
-namespace {
+namespace train_recommend_files_test {
 
 using gainlens::testing::bytes_of;
 using gainlens::testing::refusal_of;
@@ -288,5 +288,5 @@ TEST(TrainRecommendFiles, ResultsOfEarlierVersionsAreReadAndTheirMetricsChecked)
   EXPECT_THAT(refusal_of([&] { read_proven_run(request.out); }), HasSubstr("and its ranks give"));
 }
 
-}  // namespace
+}  // namespace train_recommend_files_test
 }  // namespace gainlens::recommend

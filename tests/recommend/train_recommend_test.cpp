@@ -25,7 +25,7 @@
 #include <vector>
 
 namespace gainlens::recommend {
-namespace {
+namespace train_recommend_test {
 
 using gainlens::testing::bytes_of;
 using gainlens::testing::refusal_of;
@@ -353,5 +353,5 @@ TEST(TrainRecommend, NeedsUsersWithAPosition) {
   EXPECT_THAT(refusal_of([] { check_arms({"plain", "plain"}); }), HasSubstr("given twice"));
 }
 
-}  // namespace
+}  // namespace train_recommend_test
 }  // namespace gainlens::recommend

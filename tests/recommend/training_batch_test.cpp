@@ -12,7 +12,7 @@
 #include <vector>
 
 namespace gainlens::recommend {
-namespace {
+namespace training_batch_test {
 
 constexpr std::int64_t mask = 24;
 constexpr HistoryView masked{.positions = 5, .mask = mask, .mask_probability = 0.2};
@@ -96,5 +96,5 @@ TEST(TrainingBatch, AHiddenItemIsInNoInput) {
   EXPECT_EQ(after.targets.back(), 9);
 }
 
-}  // namespace
+}  // namespace training_batch_test
 }  // namespace gainlens::recommend

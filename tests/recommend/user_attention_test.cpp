@@ -19,7 +19,7 @@
 #include <vector>
 
 namespace gainlens::recommend {
-namespace {
+namespace user_attention_test {
 
 using gainlens::testing::refusal_of;
 using ::testing::HasSubstr;
@@ -230,5 +230,5 @@ TEST(UserAttention, WeightsOfEachDimensionAreRefused) {
               HasSubstr("m: its heads have other weights in each dimension"));
 }
 
-}  // namespace
+}  // namespace user_attention_test
 }  // namespace gainlens::recommend

@@ -12,7 +12,7 @@
 #include <vector>
 
 namespace gainlens::recommend {
-namespace {
+namespace user_states_test {
 
 using gainlens::testing::refusal_of;
 using ::testing::HasSubstr;
@@ -53,5 +53,5 @@ TEST(UserStates, AreThoseOfTheRanking) {
   }
 }
 
-}  // namespace
+}  // namespace user_states_test
 }  // namespace gainlens::recommend

@@ -12,7 +12,7 @@
 #include <vector>
 
 namespace gainlens::reports {
-namespace {
+namespace attention_report_test {
 
 using analyses::AttentionReading;
 using analyses::UserGrouping;
@@ -80,5 +80,5 @@ TEST(AttentionReport, FiguresThatCannotBeDrawnSayWhy) {
               HasSubstr("7 arms; 6 can be told apart"));
 }
 
-}  // namespace
+}  // namespace attention_report_test
 }  // namespace gainlens::reports

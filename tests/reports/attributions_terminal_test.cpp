@@ -6,7 +6,7 @@
 #include <string>
 
 namespace gainlens::reports {
-namespace {
+namespace attributions_terminal_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -53,5 +53,5 @@ TEST(AttributionsTerminal, TheTableHasAll) {
   EXPECT_THAT(csv, HasSubstr("\nnoising,place10,even=zero,1,-10,,,-5,-10,-5\n"));
 }
 
-}  // namespace
+}  // namespace attributions_terminal_test
 }  // namespace gainlens::reports

@@ -9,7 +9,7 @@
 #include <sstream>
 
 namespace gainlens::reports {
-namespace {
+namespace audit_terminal_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -82,5 +82,5 @@ TEST(PrintAudit, ReasonsStandWhereNumbersAreMissing) {
   EXPECT_THAT(text, HasSubstr("Here: No numbers: the run has no summary/kalman_gain."));
 }
 
-}  // namespace
+}  // namespace audit_terminal_test
 }  // namespace gainlens::reports

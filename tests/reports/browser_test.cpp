@@ -27,7 +27,7 @@
 #include <vector>
 
 namespace gainlens::reports {
-namespace {
+namespace browser_test {
 
 using gainlens::testing::CellKey;
 using gainlens::testing::in_browser;
@@ -692,5 +692,5 @@ TEST(Browser, TokensBeginWithTheChosenHeadAndQuery) {
   EXPECT_EQ(results.at("chosen"), (Json{"7", "1"}));
 }
 
-}  // namespace
+}  // namespace browser_test
 }  // namespace gainlens::reports

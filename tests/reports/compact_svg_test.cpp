@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::reports {
-namespace {
+namespace compact_svg_test {
 
 TEST(CompactSvg, JoinsEqualGroupsAndShortensPaths) {
   EXPECT_EQ(
@@ -22,5 +22,5 @@ TEST(CompactSvg, LeavesWhatWouldLookDifferent) {
     EXPECT_EQ(compact_svg(svg), svg);
 }
 
-}  // namespace
+}  // namespace compact_svg_test
 }  // namespace gainlens::reports

@@ -18,7 +18,7 @@
 #include <vector>
 
 namespace gainlens::reports {
-namespace {
+namespace compare_report_test {
 
 namespace fs = std::filesystem;
 using gainlens::testing::by_seed;
@@ -421,5 +421,5 @@ TEST(CompareReport, ComparisonsOfOneTitleAreToldApartByTheirSplit) {
   EXPECT_THAT(html, Not(HasSubstr("could not be made")));
 }
 
-}  // namespace
+}  // namespace compare_report_test
 }  // namespace gainlens::reports

@@ -15,7 +15,7 @@
 #include <vector>
 
 namespace gainlens::reports {
-namespace {
+namespace degenerate_run_test {
 
 namespace fs = std::filesystem;
 using gainlens::testing::contents;
@@ -100,5 +100,5 @@ INSTANTIATE_TEST_SUITE_P(Runs, DegenerateRun,
                                                       }}),
                          [](const auto& tested) { return tested.param.name; });
 
-}  // namespace
+}  // namespace degenerate_run_test
 }  // namespace gainlens::reports

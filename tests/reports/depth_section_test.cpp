@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::reports {
-namespace {
+namespace depth_section_test {
 
 using gainlens::testing::report_run;
 using gainlens::testing::TemporaryFolder;
@@ -93,5 +93,5 @@ TEST(DepthFigure, LeavesOutTheErrorThatWasNotMeasured) {
   EXPECT_THAT(depth_figure(length).script, HasSubstr("diagonal rule"));
 }
 
-}  // namespace
+}  // namespace depth_section_test
 }  // namespace gainlens::reports

@@ -14,7 +14,7 @@
 #include <vector>
 
 namespace gainlens::reports {
-namespace {
+namespace error_order_report_test {
 
 using analyses::ErrorOrderReading;
 using analyses::RankedUsers;
@@ -84,5 +84,5 @@ TEST(ErrorOrderReport, HasAFigureATableAndASummary) {
   EXPECT_THAT(error_order_figure(many).reason(), HasSubstr("5 arms; 4 fit one figure"));
 }
 
-}  // namespace
+}  // namespace error_order_report_test
 }  // namespace gainlens::reports

@@ -14,7 +14,7 @@
 #include <vector>
 
 namespace gainlens::reports {
-namespace {
+namespace estimators_test {
 
 using analyses::Measured;
 using ::testing::AllOf;
@@ -86,5 +86,5 @@ TEST(EstimatorsReport, OneNEffHasNoFigure) {
   EXPECT_EQ(estimators_figure(one).reason(), "one n_eff alone");
 }
 
-}  // namespace
+}  // namespace estimators_test
 }  // namespace gainlens::reports

@@ -15,7 +15,7 @@
 #include <memory>
 
 namespace gainlens::reports {
-namespace {
+namespace experiment_page_test {
 
 namespace fs = std::filesystem;
 using gainlens::testing::bytes_of;
@@ -165,5 +165,5 @@ TEST(DecidedChanges, AreAnsweredByComparison) {
   EXPECT_EQ(interval_heading(std::vector<std::size_t>{3, 5}), "95% interval");
 }
 
-}  // namespace
+}  // namespace experiment_page_test
 }  // namespace gainlens::reports

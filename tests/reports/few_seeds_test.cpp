@@ -14,7 +14,7 @@
 #include <vector>
 
 namespace gainlens::reports {
-namespace {
+namespace few_seeds_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -73,5 +73,5 @@ TEST(FewSeeds, ASeedFarFromTheOthersIsNamed) {
                               "Look at these trainings before you trust the mean."));
 }
 
-}  // namespace
+}  // namespace few_seeds_test
 }  // namespace gainlens::reports

@@ -15,7 +15,7 @@
 #include <sstream>
 
 namespace gainlens::reports {
-namespace {
+namespace finetune_report_test {
 
 using gainlens::testing::bytes_of;
 using gainlens::testing::made_noise_run;
@@ -303,5 +303,5 @@ TEST(FinetuneReport, TheFigureOfAFilterShowsWhatIsAtItsBound) {
               AllOf(HasSubstr("Kalman gain"), Not(HasSubstr("precision")), Not(HasSubstr("at its bound"))));
 }
 
-}  // namespace
+}  // namespace finetune_report_test
 }  // namespace gainlens::reports

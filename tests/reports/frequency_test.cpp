@@ -14,7 +14,7 @@
 #include <vector>
 
 namespace gainlens::reports {
-namespace {
+namespace frequency_test {
 
 using analyses::FilteredArm;
 using analyses::FrequencyReading;
@@ -150,5 +150,5 @@ TEST(FrequencyReport, HasAFigureATableAndASummary) {
   EXPECT_THAT(frequency_figure(many).reason(), HasSubstr("7 curves of arms and placebos; 6 can be told apart"));
 }
 
-}  // namespace
+}  // namespace frequency_test
 }  // namespace gainlens::reports

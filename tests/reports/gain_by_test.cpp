@@ -18,7 +18,7 @@
 #include <vector>
 
 namespace gainlens::reports {
-namespace {
+namespace gain_by_test {
 
 using analyses::GainByCondition;
 using gainlens::testing::bytes_of;
@@ -93,5 +93,5 @@ TEST(GainBy, ThePageHasFigureTableAndSummary) {
   EXPECT_THAT(bytes_of(folder.path() / "summary.json"), HasSubstr("\"axis\": \"share <of> items\""));
 }
 
-}  // namespace
+}  // namespace gain_by_test
 }  // namespace gainlens::reports

@@ -11,7 +11,7 @@
 #include <vector>
 
 namespace gainlens::reports {
-namespace {
+namespace gate_arms_report_test {
 
 using gainlens::testing::bytes_of;
 using gainlens::testing::TemporaryFolder;
@@ -81,5 +81,5 @@ TEST(GateArmsReport, HasAFigureATableAndASummary) {
   EXPECT_EQ(gate_arms_figure(effects).reason(), "there is one context");
 }
 
-}  // namespace
+}  // namespace gate_arms_report_test
 }  // namespace gainlens::reports

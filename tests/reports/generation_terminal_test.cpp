@@ -8,7 +8,7 @@
 #include <vector>
 
 namespace gainlens::reports {
-namespace {
+namespace generation_terminal_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -51,5 +51,5 @@ TEST(GenerationTerminal, TheListForPrograms) {
       R"({"layer":4,"head":0,"n_eff":[8,null],"kalman_gain":[0.5,null],"entropy":[2,null],"bos_mass":[0,null]}])");
 }
 
-}  // namespace
+}  // namespace generation_terminal_test
 }  // namespace gainlens::reports

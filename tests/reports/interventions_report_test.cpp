@@ -9,7 +9,7 @@
 #include <string>
 
 namespace gainlens::reports {
-namespace {
+namespace interventions_report_test {
 
 using gainlens::testing::bytes_of;
 using ::testing::HasSubstr;
@@ -100,5 +100,5 @@ TEST(PatchingReport, HasAMapForEachDirection) {
               HasSubstr("noising,p1,hook_resid_pre,0,,1,b,c,"));
 }
 
-}  // namespace
+}  // namespace interventions_report_test
 }  // namespace gainlens::reports

@@ -6,7 +6,7 @@
 #include <string>
 
 namespace gainlens::reports {
-namespace {
+namespace interventions_terminal_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -69,5 +69,5 @@ TEST(InterventionsTerminal, SaysWhyAnIntervalIsMissing) {
   EXPECT_THAT(print_interventions(effects, ""), HasSubstr("No interval: one document.\n"));
 }
 
-}  // namespace
+}  // namespace interventions_terminal_test
 }  // namespace gainlens::reports

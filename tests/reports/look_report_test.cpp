@@ -12,7 +12,7 @@
 #include <string>
 
 namespace gainlens::reports {
-namespace {
+namespace look_report_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -110,5 +110,5 @@ TEST(LookReport, ALongPromptHasNoStripAndSaysSo) {
   EXPECT_THAT(page, HasSubstr("more are in tables/tokens.csv"));
 }
 
-}  // namespace
+}  // namespace look_report_test
 }  // namespace gainlens::reports

@@ -9,7 +9,7 @@
 #include <string>
 
 namespace gainlens::reports {
-namespace {
+namespace look_terminal_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -130,5 +130,5 @@ TEST(LookTerminal, PartsSayWhyTheyMiss) {
   EXPECT_THAT(json_of(look), Not(HasSubstr("reason")));
 }
 
-}  // namespace
+}  // namespace look_terminal_test
 }  // namespace gainlens::reports

@@ -16,7 +16,7 @@
 #include <regex>
 
 namespace gainlens::reports {
-namespace {
+namespace page_script_test {
 
 using gainlens::testing::report_run;
 using gainlens::testing::SyntheticRun;
@@ -90,5 +90,5 @@ TEST(PageSize, OfAllHeadsOfALargeModelIsBelowTwoMegabytes) {
   RecordProperty("bytes", static_cast<int>(page.size()));
 }
 
-}  // namespace
+}  // namespace page_script_test
 }  // namespace gainlens::reports

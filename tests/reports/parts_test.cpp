@@ -21,7 +21,7 @@
 #include <limits>
 
 namespace gainlens::reports {
-namespace {
+namespace parts_test {
 
 using gainlens::testing::SyntheticRun;
 using gainlens::testing::TemporaryFolder;
@@ -248,5 +248,5 @@ TEST(Terminal, ShowsPolicyCorrelationsAndNaivePs) {
   EXPECT_THAT(text, Not(HasSubstr("nan")));
 }
 
-}  // namespace
+}  // namespace parts_test
 }  // namespace gainlens::reports

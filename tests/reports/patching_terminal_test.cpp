@@ -6,7 +6,7 @@
 #include <string>
 
 namespace gainlens::reports {
-namespace {
+namespace patching_terminal_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -57,5 +57,5 @@ TEST(PatchingTerminal, TheTableHasARowForEachDirectionAndPatch) {
               HasSubstr("denoising,blocks.0.hook_resid_pre[position=1]=patch,hook_resid_pre,0,,1,clean,corrupt,"));
 }
 
-}  // namespace
+}  // namespace patching_terminal_test
 }  // namespace gainlens::reports

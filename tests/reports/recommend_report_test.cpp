@@ -23,7 +23,7 @@
 #include <vector>
 
 namespace gainlens::reports {
-namespace {
+namespace recommend_report_test {
 
 namespace fs = std::filesystem;
 using gainlens::testing::by_seed;
@@ -452,5 +452,5 @@ TEST(RecommendSections, EachListsTheKeysThatItWrites) {
   }
 }
 
-}  // namespace
+}  // namespace recommend_report_test
 }  // namespace gainlens::reports

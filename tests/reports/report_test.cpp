@@ -17,7 +17,7 @@
 #include <string>
 
 namespace gainlens::reports {
-namespace {
+namespace report_test {
 
 namespace fs = std::filesystem;
 using gainlens::testing::contents;
@@ -452,5 +452,5 @@ TEST(Report, FiguresHaveAPapersWidth) {
   }
 }
 
-}  // namespace
+}  // namespace report_test
 }  // namespace gainlens::reports

@@ -18,7 +18,7 @@
 #include <vector>
 
 namespace gainlens::reports {
-namespace {
+namespace sections_test {
 
 namespace fs = std::filesystem;
 using gainlens::testing::report_run;
@@ -471,5 +471,5 @@ TEST(MadeReport, TwoSectionsOfOneNameAndFilesThatAreNotListedAreMistakes) {
   EXPECT_THAT([&] { made({unlisted}); }, ThrowsMessage<InternalError>(HasSubstr("lists its file unlisted")));
 }
 
-}  // namespace
+}  // namespace sections_test
 }  // namespace gainlens::reports

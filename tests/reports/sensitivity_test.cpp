@@ -15,7 +15,7 @@
 #include <vector>
 
 namespace gainlens::reports {
-namespace {
+namespace sensitivity_test {
 
 using analyses::Sensitivity;
 using gainlens::testing::bytes_of;
@@ -111,5 +111,5 @@ TEST(SensitivityReport, HasFiguresTablesAndASummary) {
   EXPECT_THAT(bytes_of(page / "summary.json"), HasSubstr("\"least_margin\""));
 }
 
-}  // namespace
+}  // namespace sensitivity_test
 }  // namespace gainlens::reports

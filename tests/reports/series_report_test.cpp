@@ -14,7 +14,7 @@
 #include <vector>
 
 namespace gainlens::reports {
-namespace {
+namespace series_report_test {
 
 using gainlens::testing::SyntheticRun;
 using gainlens::testing::TemporaryFolder;
@@ -93,5 +93,5 @@ TEST(SeriesReport, BarsEndWhereAQuantityCanGoNoFarther) {
   EXPECT_THAT(script, Not(::testing::ContainsRegex("\n9 1 [0-9.]+ 1\\.[0-9]")));
 }
 
-}  // namespace
+}  // namespace series_report_test
 }  // namespace gainlens::reports

@@ -20,7 +20,7 @@
 #include <vector>
 
 namespace gainlens::reports {
-namespace {
+namespace sink_mass_test {
 
 using gainlens::testing::CellKey;
 using gainlens::testing::in_browser;
@@ -178,5 +178,5 @@ TEST(SinkMass, OfTheShippedRunStandsInItsPage) {
   EXPECT_THAT(read_text_file(root / "docs" / "gemma3-270m.md"), HasSubstr(line));
 }
 
-}  // namespace
+}  // namespace sink_mass_test
 }  // namespace gainlens::reports

@@ -10,7 +10,7 @@
 #include <cmath>
 
 namespace gainlens::reports {
-namespace {
+namespace sinks_terminal_test {
 
 using ::testing::AllOf;
 using testing::CellKey;
@@ -173,5 +173,5 @@ TEST(PrintAudit, ShortValuedKeysAtAnyPosition) {
   EXPECT_THAT(text, HasSubstr("   13    0   0.213          0.23     1 of 1            1  \"\u2581\""));
 }
 
-}  // namespace
+}  // namespace sinks_terminal_test
 }  // namespace gainlens::reports

@@ -9,7 +9,7 @@
 #include <cmath>
 
 namespace gainlens::reports {
-namespace {
+namespace terminal_test {
 
 using gainlens::testing::SyntheticRun;
 using gainlens::testing::TemporaryFolder;
@@ -94,5 +94,5 @@ TEST(SinkTerminal, OneHeadIsNotDecidable) {
   EXPECT_THAT(text, HasSubstr("K, last quarter                  not decidable"));
 }
 
-}  // namespace
+}  // namespace terminal_test
 }  // namespace gainlens::reports

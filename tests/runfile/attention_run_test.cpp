@@ -19,7 +19,7 @@
 #include <limits>
 
 namespace gainlens::runfile {
-namespace {
+namespace attention_run_test {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
@@ -167,5 +167,5 @@ TEST_F(AttentionRunFile, EachReaderKnowsItsRuns) {
   EXPECT_THAT(refusal(), HasSubstr("its format is 'gainlens-recommend'; a sweep of recommenders"));
 }
 
-}  // namespace
+}  // namespace attention_run_test
 }  // namespace gainlens::runfile

@@ -12,7 +12,7 @@
 #include <numeric>
 
 namespace gainlens::runfile {
-namespace {
+namespace attributes_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -159,5 +159,5 @@ TEST(Attributes, AFileOfTheFirstEditionIsReadAsItIs) {
   EXPECT_EQ(numbers(), expected);
 }
 
-}  // namespace
+}  // namespace attributes_test
 }  // namespace gainlens::runfile

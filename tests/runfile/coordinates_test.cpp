@@ -12,7 +12,7 @@
 #include <sstream>
 
 namespace gainlens::runfile {
-namespace {
+namespace coordinates_test {
 
 using ::testing::ElementsAre;
 using testing::made_request;
@@ -188,5 +188,5 @@ TEST(Coordinates, EachSaysWhatItIs) {
   EXPECT_EQ(run->attribute("request", "long_name"), "all that determines the numbers of this file, as JSON");
 }
 
-}  // namespace
+}  // namespace coordinates_test
 }  // namespace gainlens::runfile

@@ -20,7 +20,7 @@
 #include <limits>
 
 namespace gainlens::runfile {
-namespace {
+namespace experiment_run_test {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
@@ -247,5 +247,5 @@ TEST_F(ExperimentRunFile, AnUnknownScoreIsNamed) {
               HasSubstr("here: 'los' is no score of the run, which has loss, right; did you mean 'loss'?"));
 }
 
-}  // namespace
+}  // namespace experiment_run_test
 }  // namespace gainlens::runfile

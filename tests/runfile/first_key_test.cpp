@@ -9,7 +9,7 @@
 #include <limits>
 
 namespace gainlens::runfile {
-namespace {
+namespace first_key_test {
 
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
@@ -48,5 +48,5 @@ TEST(FirstKey, OtherKindsAreRefused) {
               ThrowsMessage<InvalidArgument>(HasSubstr("attention kind 'window:x'; a run has 'global' or 'window:N'")));
 }
 
-}  // namespace
+}  // namespace first_key_test
 }  // namespace gainlens::runfile

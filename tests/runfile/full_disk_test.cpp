@@ -15,7 +15,7 @@
 #include <string>
 
 namespace gainlens::runfile {
-namespace {
+namespace full_disk_test {
 
 namespace fs = std::filesystem;
 using testing::FileSizeLimit;
@@ -97,5 +97,5 @@ TEST(RunFolderOnAFullDisk, ListingAShardLeavesNoTornLine) {
   EXPECT_EQ(read_text_file(manifest), lines);
 }
 
-}  // namespace
+}  // namespace full_disk_test
 }  // namespace gainlens::runfile

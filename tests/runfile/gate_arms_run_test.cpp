@@ -10,7 +10,7 @@
 #include <string>
 
 namespace gainlens::runfile {
-namespace {
+namespace gate_arms_run_test {
 
 using gainlens::testing::bytes_of;
 using gainlens::testing::refusal_of;
@@ -78,5 +78,5 @@ TEST_F(GateArmsRunFile, DamagedOnesAreRefused) {
   EXPECT_THAT(with("\"gated\": true", "\"gated\": 1"), HasSubstr("gate-arms.json: is damaged"));
 }
 
-}  // namespace
+}  // namespace gate_arms_run_test
 }  // namespace gainlens::runfile

@@ -19,7 +19,7 @@
 #include <thread>
 
 namespace gainlens::runfile {
-namespace {
+namespace hash_cache_test {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
@@ -289,5 +289,5 @@ TEST(WatchedFiles, AnyChangeIsNamedAlsoWithItsTimeSetBack) {
   WatchedFiles().check();
 }
 
-}  // namespace
+}  // namespace hash_cache_test
 }  // namespace gainlens::runfile

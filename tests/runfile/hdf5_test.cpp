@@ -10,7 +10,7 @@
 #include <optional>
 
 namespace gainlens::runfile::hdf5 {
-namespace {
+namespace hdf5_test {
 
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
@@ -139,5 +139,5 @@ TEST(Hdf5, ForgottenHandlesAreLoud) {
       ThrowsMessage<Error>(HasSubstr("objects of the file are still open")));
 }
 
-}  // namespace
+}  // namespace hdf5_test
 }  // namespace gainlens::runfile::hdf5

@@ -16,7 +16,7 @@
 #include <optional>
 
 namespace gainlens::runfile::hdf5 {
-namespace {
+namespace hostile_hdf5_test {
 
 using gainlens::testing::bytes_of;
 using ::testing::HasSubstr;
@@ -283,5 +283,5 @@ TEST_F(HostileHdf5, MutantsAreReadOrRefused) {
   RecordProperty("refused", refused);
 }
 
-}  // namespace
+}  // namespace hostile_hdf5_test
 }  // namespace gainlens::runfile::hdf5

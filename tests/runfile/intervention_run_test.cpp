@@ -10,7 +10,7 @@
 #include <string>
 
 namespace gainlens::runfile {
-namespace {
+namespace intervention_run_test {
 
 using gainlens::testing::bytes_of;
 using gainlens::testing::refusal_of;
@@ -91,5 +91,5 @@ TEST_F(InterventionRunFile, UnitsAreReadAsTheyWereWritten) {
   EXPECT_THAT(refusal_of([&] { intervention_unit_from(two); }), HasSubstr("it needs 2 effects"));
 }
 
-}  // namespace
+}  // namespace intervention_run_test
 }  // namespace gainlens::runfile

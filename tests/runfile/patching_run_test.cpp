@@ -11,7 +11,7 @@
 #include <string>
 
 namespace gainlens::runfile {
-namespace {
+namespace patching_run_test {
 
 using gainlens::testing::bytes_of;
 using gainlens::testing::refusal_of;
@@ -66,5 +66,5 @@ TEST(PatchingRunFile, UnitsAreReadAsTheyWereWritten) {
   EXPECT_THAT(refusal_of([&] { patching_unit_from(json); }), HasSubstr("it needs 2 effects"));
 }
 
-}  // namespace
+}  // namespace patching_run_test
 }  // namespace gainlens::runfile

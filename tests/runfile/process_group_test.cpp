@@ -9,7 +9,7 @@
 #include <map>
 
 namespace gainlens::runfile {
-namespace {
+namespace process_group_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -99,5 +99,5 @@ TEST(ProcessGroup, OfThisProcess) {
   EXPECT_EQ(group.size, 3);
 }
 
-}  // namespace
+}  // namespace process_group_test
 }  // namespace gainlens::runfile

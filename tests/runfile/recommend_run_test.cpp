@@ -18,7 +18,7 @@
 #include <limits>
 
 namespace gainlens::runfile {
-namespace {
+namespace recommend_run_test {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
@@ -318,5 +318,5 @@ TEST_F(RecommendRunFile, ARunThatHasNotFinishedIsNamed) {
   EXPECT_THAT(refusal_of([&] { read_recommend_run(folder_.path()); }), HasSubstr("the training has not finished"));
 }
 
-}  // namespace
+}  // namespace recommend_run_test
 }  // namespace gainlens::runfile

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::runfile {
-namespace {
+namespace request_test {
 
 using ::testing::HasSubstr;
 using testing::made_request;
@@ -267,5 +267,5 @@ TEST(Request, UnionAndCover) {
   EXPECT_THROW(stored.united(asked), InternalError);
 }
 
-}  // namespace
+}  // namespace request_test
 }  // namespace gainlens::runfile

@@ -12,7 +12,7 @@
 #include <string>
 
 namespace gainlens::testing {
-namespace {
+namespace run_file_page_test {
 
 using ::testing::HasSubstr;
 
@@ -67,5 +67,5 @@ TEST(RunFilePage, EveryKeyOfTheRequestIsExplained) {
   EXPECT_THAT(page(), HasSubstr(fmt::format("version of the definitions of the numbers, {} today", request.version)));
 }
 
-}  // namespace
+}  // namespace run_file_page_test
 }  // namespace gainlens::testing

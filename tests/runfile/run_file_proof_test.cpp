@@ -19,7 +19,7 @@
 #include <functional>
 
 namespace gainlens::runfile {
-namespace {
+namespace run_file_proof_test {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
@@ -223,5 +223,5 @@ TEST_F(RunFileProof, AFlippedByteIsRefusedOrChangesNoNumber) {
   EXPECT_GT(refused, flips / 2);
 }
 
-}  // namespace
+}  // namespace run_file_proof_test
 }  // namespace gainlens::runfile

@@ -26,7 +26,7 @@
 #include <thread>
 
 namespace gainlens::runfile {
-namespace {
+namespace run_folder_test {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
@@ -411,5 +411,5 @@ TEST(RunFolder, AListedChunkThatIsNoneOfTheRunIsRefused) {
   }
 }
 
-}  // namespace
+}  // namespace run_folder_test
 }  // namespace gainlens::runfile

@@ -16,7 +16,7 @@
 #include <map>
 
 namespace gainlens::runfile {
-namespace {
+namespace run_proof_test {
 
 namespace fs = std::filesystem;
 using gainlens::testing::made_request;
@@ -150,5 +150,5 @@ TEST(RunProof, AFileIsComparedWithTheChecksumBesideIt) {
               ThrowsMessage<InvalidArgument>(HasSubstr("the file is damaged or was changed")));
 }
 
-}  // namespace
+}  // namespace run_proof_test
 }  // namespace gainlens::runfile

@@ -23,7 +23,7 @@ extern "C" const char* __lsan_default_suppressions() {
 }
 
 namespace gainlens::runfile {
-namespace {
+namespace run_reader_test {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
@@ -352,5 +352,5 @@ TEST_F(OneRun, FlippedBytesAreRefusedOrChangeANumberButNeverCrash) {
   EXPECT_GT(refused, 10);
 }
 
-}  // namespace
+}  // namespace run_reader_test
 }  // namespace gainlens::runfile

@@ -10,7 +10,7 @@
 #include <set>
 
 namespace gainlens::runfile {
-namespace {
+namespace schema_test {
 
 using testing::made_request;
 
@@ -199,5 +199,5 @@ TEST(Schema, BlankResultFitsAndMismatchesAreNamed) {
   EXPECT_EQ(result_mismatch(result, request, 8), "profile/gate is missing");
 }
 
-}  // namespace
+}  // namespace schema_test
 }  // namespace gainlens::runfile

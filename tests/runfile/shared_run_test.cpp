@@ -23,7 +23,7 @@
 #include <thread>
 
 namespace gainlens::runfile {
-namespace {
+namespace shared_run_test {
 
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
@@ -333,5 +333,5 @@ TEST_F(SharedRun, TheFolderOfSomethingElseIsLeftAlone) {
   EXPECT_FALSE(fs::exists(folder_ / "ranks"));
 }
 
-}  // namespace
+}  // namespace shared_run_test
 }  // namespace gainlens::runfile

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::runfile {
-namespace {
+namespace text_layout_test {
 
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
@@ -87,5 +87,5 @@ TEST(TextLayout, FollowsFromTheRequest) {
   EXPECT_TRUE(layout.bos);
 }
 
-}  // namespace
+}  // namespace text_layout_test
 }  // namespace gainlens::runfile

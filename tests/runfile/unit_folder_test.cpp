@@ -11,7 +11,7 @@
 #include <filesystem>
 
 namespace gainlens::runfile {
-namespace {
+namespace unit_folder_test {
 
 using gainlens::testing::bytes_of;
 using gainlens::testing::refusal_of;
@@ -135,5 +135,5 @@ TEST_F(UnitFolders, WithoutAPathKeepNothing) {
   EXPECT_TRUE(folder.path().empty());
 }
 
-}  // namespace
+}  // namespace unit_folder_test
 }  // namespace gainlens::runfile

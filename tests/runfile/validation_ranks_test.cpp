@@ -13,7 +13,7 @@
 #include <utility>
 
 namespace gainlens::runfile {
-namespace {
+namespace validation_ranks_test {
 
 using ::testing::HasSubstr;
 using testing::refusal_of;
@@ -89,5 +89,5 @@ TEST_F(ValidationRanks, WrongOnesAreRefused) {
   EXPECT_THAT(refusal_of([&] { written(); }), HasSubstr("'validation_target' holds 26"));
 }
 
-}  // namespace
+}  // namespace validation_ranks_test
 }  // namespace gainlens::runfile

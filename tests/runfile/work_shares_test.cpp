@@ -9,7 +9,7 @@
 #include <numeric>
 
 namespace gainlens::runfile {
-namespace {
+namespace work_shares_test {
 
 using ::testing::ElementsAre;
 
@@ -53,5 +53,5 @@ TEST(WorkShares, EveryPieceOnceAndBalancedWithinTheBound) {
   }
 }
 
-}  // namespace
+}  // namespace work_shares_test
 }  // namespace gainlens::runfile

@@ -12,7 +12,7 @@
 #include <vector>
 
 namespace gainlens::sweep {
-namespace {
+namespace chunk_reducer_test {
 
 using ::testing::DoubleEq;
 using ::testing::ElementsAre;
@@ -262,5 +262,5 @@ TEST(ChunkReducer, AMissingLayerIsOurMistake) {
   EXPECT_THROW(std::move(reducer).finish(), InternalError);
 }
 
-}  // namespace
+}  // namespace chunk_reducer_test
 }  // namespace gainlens::sweep

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::sweep {
-namespace {
+namespace default_lengths_test {
 
 using ::testing::ElementsAre;
 
@@ -35,5 +35,5 @@ TEST(DefaultLengths, TheLongestThatATextHasChunksFor) {
               longest_length(5000, plan, 10240));
 }
 
-}  // namespace
+}  // namespace default_lengths_test
 }  // namespace gainlens::sweep

@@ -10,7 +10,7 @@
 #include <limits>
 
 namespace gainlens::sweep {
-namespace {
+namespace likelihood_test {
 
 /// A model whose logits are its stream.
 class Identity : public hooks::HookedModel {
@@ -67,5 +67,5 @@ TEST(Likelihood, OneTokenPredictsNothing) {
   EXPECT_THROW(mean_negative_log_likelihood(model, at::zeros({1, 1, 5}), tokens), InvalidArgument);
 }
 
-}  // namespace
+}  // namespace likelihood_test
 }  // namespace gainlens::sweep

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::sweep {
-namespace {
+namespace measured_model_test {
 
 using ::testing::ElementsAre;
 
@@ -71,5 +71,5 @@ TEST(MeasuredModel, LayersWithoutAttentionAreNotMeasured) {
   }
 }
 
-}  // namespace
+}  // namespace measured_model_test
 }  // namespace gainlens::sweep

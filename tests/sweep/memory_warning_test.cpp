@@ -9,7 +9,7 @@
 #include <limits>
 
 namespace gainlens::sweep {
-namespace {
+namespace memory_warning_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -103,5 +103,5 @@ TEST(MemoryWarning, TriesTheLengthsThenHalvesOfTheShortest) {
   }
 }
 
-}  // namespace
+}  // namespace memory_warning_test
 }  // namespace gainlens::sweep

@@ -7,7 +7,7 @@
 #include <vector>
 
 namespace gainlens::sweep {
-namespace {
+namespace moments_test {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
@@ -65,5 +65,5 @@ TEST(BinMeans, FewerPositionsThanBinsLeaveNaN) {
   EXPECT_DOUBLE_EQ(means[32], 20);
 }
 
-}  // namespace
+}  // namespace moments_test
 }  // namespace gainlens::sweep

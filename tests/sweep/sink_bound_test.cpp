@@ -11,7 +11,7 @@
 #include <vector>
 
 namespace gainlens::sweep {
-namespace {
+namespace sink_bound_test {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
@@ -104,5 +104,5 @@ TEST(SinkBound, HoldsForRandomAttention) {
   EXPECT_GT(binding, 100);  // the bound is above 0 often enough to be tested
 }
 
-}  // namespace
+}  // namespace sink_bound_test
 }  // namespace gainlens::sweep

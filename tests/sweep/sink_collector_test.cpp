@@ -11,7 +11,7 @@
 #include <vector>
 
 namespace gainlens::sweep {
-namespace {
+namespace sink_collector_test {
 
 using ::testing::DoubleNear;
 using ::testing::ElementsAre;
@@ -195,5 +195,5 @@ TEST(SinkCollector, TextsBelowSixteenTokensHaveNone) {
   for (const double position : shard.sinks.at("position").values) EXPECT_EQ(position, -1);
 }
 
-}  // namespace
+}  // namespace sink_collector_test
 }  // namespace gainlens::sweep

@@ -10,7 +10,7 @@
 #include <cmath>
 
 namespace gainlens::sweep {
-namespace {
+namespace sweep_chunk_test {
 
 const std::filesystem::path golden = GAINLENS_SOURCE_DIR "/tests/golden/models";
 
@@ -82,5 +82,5 @@ TEST(SweepChunk, TooShortIsRefused) {
               ::testing::ThrowsMessage<InvalidArgument>(::testing::HasSubstr("at least 4 tokens")));
 }
 
-}  // namespace
+}  // namespace sweep_chunk_test
 }  // namespace gainlens::sweep

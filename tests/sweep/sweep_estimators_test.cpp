@@ -13,7 +13,7 @@
 #include <numeric>
 
 namespace gainlens::sweep {
-namespace {
+namespace sweep_estimators_test {
 
 constexpr std::int64_t length = 48;
 
@@ -92,5 +92,5 @@ TEST(SweepEstimators, StoresWhatTheEstimatorSaysOfTheCapturedWeights) {
   }
 }
 
-}  // namespace
+}  // namespace sweep_estimators_test
 }  // namespace gainlens::sweep

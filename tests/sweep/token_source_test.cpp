@@ -12,7 +12,7 @@
 #include <fstream>
 
 namespace gainlens::sweep {
-namespace {
+namespace token_source_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -113,5 +113,5 @@ TEST_F(Prompt, ItsLineEndIsATokenThatIsTold) {
   EXPECT_FALSE(read("The\nriver\n").one_line);
 }
 
-}  // namespace
+}  // namespace token_source_test
 }  // namespace gainlens::sweep

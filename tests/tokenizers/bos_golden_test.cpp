@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::tokenizers {
-namespace {
+namespace bos_golden_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -59,5 +59,5 @@ TEST(BosGolden, DoubtIsSaidInWords) {
   EXPECT_EQ(doubt("template with BOS", "{}"), "");
 }
 
-}  // namespace
+}  // namespace bos_golden_test
 }  // namespace gainlens::tokenizers

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::tokenizers {
-namespace {
+namespace bpe_test {
 
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
@@ -116,5 +116,5 @@ TEST(Vocabulary, TokensAndIdsAreUniqueBothWays) {
               ThrowsMessage<InvalidArgument>(HasSubstr("ids are from 0 to")));
 }
 
-}  // namespace
+}  // namespace bpe_test
 }  // namespace gainlens::tokenizers

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::tokenizers {
-namespace {
+namespace gguf_byte_level_bpe_test {
 
 using ::testing::AllOf;
 using testing::control_token;
@@ -165,5 +165,5 @@ TEST(GgufByteLevelBpe, EveryNameHasAReference) {
   EXPECT_THAT(gguf_pre_tokenizer_names(), ::testing::UnorderedElementsAreArray(names));
 }
 
-}  // namespace
+}  // namespace gguf_byte_level_bpe_test
 }  // namespace gainlens::tokenizers

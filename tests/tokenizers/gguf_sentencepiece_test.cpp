@@ -10,7 +10,7 @@
 #include <limits>
 
 namespace gainlens::tokenizers {
-namespace {
+namespace gguf_sentencepiece_test {
 
 using ::testing::AllOf;
 using testing::byte_token;
@@ -197,5 +197,5 @@ TEST(GgufSentencePiece, GemmaKeepsSpacesAndControlSigns) {
   EXPECT_GT(tokenizer->encode("<bos>").size(), 1u);
 }
 
-}  // namespace
+}  // namespace gguf_sentencepiece_test
 }  // namespace gainlens::tokenizers

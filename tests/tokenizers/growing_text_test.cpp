@@ -9,7 +9,7 @@
 #include <vector>
 
 namespace gainlens::tokenizers {
-namespace {
+namespace growing_text_test {
 
 /// Tokens with these bytes, and nothing else.
 class Pieces : public Tokenizer {
@@ -72,5 +72,5 @@ TEST(GrowingText, PiecesTogetherAreTheWholeText) {
   }
 }
 
-}  // namespace
+}  // namespace growing_text_test
 }  // namespace gainlens::tokenizers

@@ -17,7 +17,7 @@
 #include <optional>
 
 namespace gainlens::tokenizers {
-namespace {
+namespace lines_golden_test {
 
 using Ids = std::vector<TokenId>;
 
@@ -173,5 +173,5 @@ TEST(LinesGolden, Llama2FromGguf) {
   expect_lines(*tokenizer, "llama2");
 }
 
-}  // namespace
+}  // namespace lines_golden_test
 }  // namespace gainlens::tokenizers

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::tokenizers {
-namespace {
+namespace open_tokenizer_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -123,5 +123,5 @@ TEST_F(OpenTokenizer, BrokenGgufNamesTheFile) {
   EXPECT_THAT([&] { open_tokenizer(folder_.path()); }, ThrowsMessage<InvalidArgument>(HasSubstr("model.gguf")));
 }
 
-}  // namespace
+}  // namespace open_tokenizer_test
 }  // namespace gainlens::tokenizers

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::tokenizers {
-namespace {
+namespace pattern_test {
 
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
@@ -137,5 +137,5 @@ TEST(ByteLevel, PrintableBytesStandForThemselves) {
   EXPECT_EQ(text, "ĠAÃ©Ċ");  // space -> U+0120, newline -> U+010A
 }
 
-}  // namespace
+}  // namespace pattern_test
 }  // namespace gainlens::tokenizers

@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::tokenizers {
-namespace {
+namespace pre_tokenizer_golden_test {
 
 using Ids = std::vector<TokenId>;
 using Pieces = std::vector<std::string>;
@@ -88,5 +88,5 @@ TEST(UnicodeScripts, TakesNoOptions) {
   EXPECT_THROW(make_pre_tokenizer(JsonNode(node, "file: pre_tokenizer")), InvalidArgument);
 }
 
-}  // namespace
+}  // namespace pre_tokenizer_golden_test
 }  // namespace gainlens::tokenizers

@@ -18,7 +18,7 @@
 #include <algorithm>
 
 namespace gainlens::tokenizers {
-namespace {
+namespace text_encoder_test {
 
 using Ids = std::vector<TokenId>;
 
@@ -218,5 +218,5 @@ TEST(TextEncoder, TakesAsMuchTextAsIdsAreNeeded) {
   }
 }
 
-}  // namespace
+}  // namespace text_encoder_test
 }  // namespace gainlens::tokenizers

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::tokenizers {
-namespace {
+namespace token_text_test {
 
 /// The texts of the tokens of a text, each followed by '|'.
 std::string texts(const Tokenizer& tokenizer, std::string_view text) {
@@ -120,5 +120,5 @@ TEST(TokenText, TokenizerJson) {
   EXPECT_EQ(plain->token_bytes(0), "<0x0A>");
 }
 
-}  // namespace
+}  // namespace token_text_test
 }  // namespace gainlens::tokenizers

@@ -10,7 +10,7 @@
 #include <sstream>
 
 namespace gainlens::tokenizers {
-namespace {
+namespace tokenizer_golden_test {
 
 using Ids = std::vector<TokenId>;
 
@@ -110,5 +110,5 @@ TEST(TokenizerGolden, Llama2) {
   expect_shared(*tokenizer, "llama2");
 }
 
-}  // namespace
+}  // namespace tokenizer_golden_test
 }  // namespace gainlens::tokenizers

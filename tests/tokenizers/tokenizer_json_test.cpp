@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 namespace gainlens::tokenizers {
-namespace {
+namespace tokenizer_json_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -245,5 +245,5 @@ TEST_F(Folder, TokenizerJsonComesFirst) {
   EXPECT_EQ(tokenizer_files(folder_.path()).size(), 1u);
 }
 
-}  // namespace
+}  // namespace tokenizer_json_test
 }  // namespace gainlens::tokenizers

@@ -14,7 +14,7 @@
 #include <sstream>
 
 namespace gainlens::tokenizers {
-namespace {
+namespace tokenizer_vectors_test {
 
 using Ids = std::vector<TokenId>;
 
@@ -160,5 +160,5 @@ TEST(TokenizerVectors, Qwen2) {
   expect_vectors(*testing::open_tokenizer(qwen_gguf(pairs)), "qwen2");
 }
 
-}  // namespace
+}  // namespace tokenizer_vectors_test
 }  // namespace gainlens::tokenizers

@@ -12,7 +12,7 @@
 #include <vector>
 
 namespace gainlens::training {
-namespace {
+namespace adamw_test {
 
 at::Tensor leaf(at::Tensor values) {
   return values.set_requires_grad(true);
@@ -185,5 +185,5 @@ TEST(AdamW, RefusesAStateOfAnotherModel) {
   EXPECT_THROW(fixture.optimizer.restore(state, 1), InvalidArgument);
 }
 
-}  // namespace
+}  // namespace adamw_test
 }  // namespace gainlens::training

@@ -17,7 +17,7 @@
 #include <limits>
 
 namespace gainlens::training {
-namespace {
+namespace parts_test {
 
 TEST(Schedule, WarmsUpThenFallsAlongHalfACosine) {
   const Schedule schedule{Decay::cosine, 3, 14, 0.2};
@@ -123,5 +123,5 @@ TEST(TrainingState, RefusesOtherFiles) {
   }
 }
 
-}  // namespace
+}  // namespace parts_test
 }  // namespace gainlens::training

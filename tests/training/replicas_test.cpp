@@ -22,7 +22,7 @@
 #include <thread>
 
 namespace gainlens::training {
-namespace {
+namespace replicas_test {
 
 using gainlens::testing::free_port;
 using gainlens::testing::refusal_of;
@@ -206,5 +206,5 @@ TEST(ProcessReplicas, WrongVariables) {
     EXPECT_THAT(refusal_of([&] { connect_replicas({0, 2, 0}, environment_of(variables)); }), HasSubstr(message));
 }
 
-}  // namespace
+}  // namespace replicas_test
 }  // namespace gainlens::training

@@ -9,7 +9,7 @@
 #include <vector>
 
 namespace gainlens::training {
-namespace {
+namespace tensor_notes_test {
 
 TEST(TensorNotes, GiveTheSameNumbersBack) {
   const std::vector<models::NamedTensor> stored = {{"a", at::tensor({0.1F, -3e-30F})}, {"b", at::full({2, 1}, 7.5)}};
@@ -23,5 +23,5 @@ TEST(TensorNotes, GiveTheSameNumbersBack) {
               ::testing::HasSubstr("'a' has 2 numbers; must have 3"));
 }
 
-}  // namespace
+}  // namespace tensor_notes_test
 }  // namespace gainlens::training

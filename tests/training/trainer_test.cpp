@@ -14,7 +14,7 @@
 #include <limits>
 
 namespace gainlens::training {
-namespace {
+namespace trainer_test {
 
 using gainlens::testing::TemporaryFolder;
 using ::testing::AllOf;
@@ -232,5 +232,5 @@ TEST(Trainer, RefusesOptionsOutOfRange) {
   }
 }
 
-}  // namespace
+}  // namespace trainer_test
 }  // namespace gainlens::training

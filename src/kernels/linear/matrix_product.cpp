@@ -23,7 +23,7 @@ constexpr std::int64_t most_strips = 21, most_panels = 8;
 constexpr std::int64_t fewest_strips = 8;
 
 /// A small result has few tiles. Then its sums are cut into parts: more tasks, which end at about the same time.
-constexpr std::int64_t small_result = 65536, fewest_terms_of_part = 512, most_parts = 8;
+constexpr std::int64_t small_result = 65536, fewest_terms_of_part = 512, most_product_parts = 8;
 
 /// The stride of a single row or column has no meaning.
 bool rows_contiguous(const at::Tensor& x) {
@@ -58,7 +58,7 @@ Cut cut_product(std::int64_t rows, std::int64_t columns, std::int64_t inner) {
   const TileKernels& kernels = tile_kernels();
   Cut cut{};
   const bool in_parts = rows * columns <= small_result && inner >= 2 * fewest_terms_of_part;
-  cut.part_terms = blocks_of(inner, in_parts ? std::min(inner / fewest_terms_of_part, most_parts) : 1);
+  cut.part_terms = blocks_of(inner, in_parts ? std::min(inner / fewest_terms_of_part, most_product_parts) : 1);
   cut.parts = blocks_of(inner, cut.part_terms);
   const std::int64_t panels = blocks_of(columns, kernels.columns), strips = blocks_of(rows, kernels.rows);
   const std::int64_t block_panels = blocks_of(panels, blocks_of(panels, most_panels));

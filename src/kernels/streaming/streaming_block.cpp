@@ -10,7 +10,7 @@
 namespace gainlens::kernels {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double infinite = std::numeric_limits<double>::infinity();
 
 /// -p ln p, and 0 at p = 0. `rest` is 1 - p: near p = 1 the logarithm of p itself would cancel.
 double entropy_term(double p, double rest) {
@@ -199,7 +199,7 @@ void BlockStream<Real>::bound_keys(const QueryBlock& block, KeyRange keys) {
   for (std::int64_t head = 0; head < group; ++head) {
     const std::int64_t own_head = block.kv_head * group + head;
     const double sink =
-        call_.sink_logit.defined() ? call_.sink_logit.template const_data_ptr<double>()[own_head] : -infinity;
+        call_.sink_logit.defined() ? call_.sink_logit.template const_data_ptr<double>()[own_head] : -infinite;
     std::fill_n(tile, tile_keys, Real{0});
     for (std::int64_t row = head; row < rows_; row += group) {
       const KeyRange seen = whole ? KeyRange{0, count} : visible_in_tile(block, row, keys);
@@ -232,7 +232,7 @@ void BlockStream<Real>::add_kept_weights(const QueryBlock& block, KeyRange all) 
         const KeyRange seen = visible_in_tile(block, row, keys);
         const double own = normaliser[own_head * length + query];
         const double maximum = tile_maxima_[static_cast<std::size_t>(kept + row)];
-        if (seen.empty() || own == infinity || maximum == -infinity) continue;  // no weights
+        if (seen.empty() || own == infinite || maximum == -infinite) continue;  // no weights
         const double factor = std::exp(maximum - own);
         row_kernels_.add_scaled(scores_.row(kept + row), seen.begin, seen.end, static_cast<Real>(factor), tile);
       }
@@ -255,7 +255,7 @@ void BlockStream<Real>::add_first_key(const QueryBlock& block) {
     double sum = 0;
     for (std::int64_t query = first; query < last; ++query) {
       const auto score = static_cast<double>(first_scores_.row((query - block.begin) * group + head)[0]);
-      if (score > -infinity) sum += std::exp(score - normaliser[own_head * length + query]);
+      if (score > -infinite) sum += std::exp(score - normaliser[own_head * length + query]);
     }
     buffers_.key_sums.template mutable_data_ptr<std::int64_t>()[(own_head * key_windows + part) * length] +=
         static_cast<std::int64_t>(sum * unit);
@@ -395,9 +395,9 @@ void BlockStream<Real>::finish_row(const QueryBlock& block, std::int64_t row, Co
   const std::int64_t head = head_of(block, row), query = query_of(block, row), index = head * shape.length + query;
   const SoftmaxSums& others = sums_[static_cast<std::size_t>(row)];
   const Real* first_scores = first_scores_.row(row);
-  if (others.total == 0 && first_scores[0] == -infinity) {
+  if (others.total == 0 && first_scores[0] == -infinite) {
     ++columns.queries_without_keys;
-    if (key_means_ != KeyMeans::none) call_.workspace.normaliser.template mutable_data_ptr<double>()[index] = infinity;
+    if (key_means_ != KeyMeans::none) call_.workspace.normaliser.template mutable_data_ptr<double>()[index] = infinite;
     if (results_.output.data != nullptr) std::fill_n(results_.output.row(index), shape.value_dim, Real{0});
     return;
   }
