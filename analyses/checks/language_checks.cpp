@@ -162,18 +162,6 @@ CheckOutcome bounds(const LanguageTraining& training) {
 
 }  // namespace
 
-bool is_language_training(const fs::path& folder) {
-  std::error_code ignored;
-  const fs::path file = folder / "training" / "request.json";
-  if (!fs::is_regular_file(file, ignored)) return false;
-  try {
-    const Json request = read_json_file(file);
-    return request.is_object() && request.contains("kind") && request.at("kind") == "train language-model";
-  } catch (const InvalidArgument&) {
-    return true;  // no other command makes this file; who reads it says what is wrong
-  }
-}
-
 LanguageTraining read_language_training(const fs::path& folder) {
   const fs::path training = folder / "training", history = training / "history.csv";
   LanguageTraining read;

@@ -60,9 +60,6 @@ std::span<const Check<CheckedRecommenders>> recommender_checks();
 std::span<const Check<CheckedExperiment>> experiment_checks();
 std::span<const Check<LanguageTraining>> language_checks();
 
-/// Whether this is the folder of a language model that was trained here.
-bool is_language_training(const std::filesystem::path& folder);
-
 /// @param folder  of the checkpoint: it holds the folder `training`
 /// @throws InvalidArgument  the training has not been finished once; a file is missing or broken
 LanguageTraining read_language_training(const std::filesystem::path& folder);

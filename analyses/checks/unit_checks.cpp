@@ -230,27 +230,33 @@ CheckOutcome documents(const CheckedUnits& run) {
           "measure more --samples into another folder"};
 }
 
-}  // namespace
-
-bool is_run_of_units(const fs::path& folder) {
-  return runfile::is_gate_arms_run(folder) || runfile::is_intervention_run(folder) || runfile::is_patching_run(folder);
-}
-
-CheckedUnits read_checked_units(const fs::path& folder) {
+/// What all such runs share.
+CheckedUnits read_checked_units(const fs::path& folder, void (*read)(const fs::path&, const Json&, CheckedUnits&)) {
   const fs::path file = folder / "request.json";
   const Json request = read_json_file(file);
   CheckedUnits found;
   try {
-    const std::string format = request.at("format").get<std::string>();
-    (format == runfile::gate_arms_format          ? read_gate_arms
-     : format == runfile::intervention_run_format ? read_interventions
-                                                  : read_patches)(folder, request, found);
+    read(folder, request, found);
   } catch (const Json::exception& error) {
     throw_invalid("{}: is damaged ({})", printable(file.string()), json_error_in_words(error));
   } catch (const InvalidArgument& error) {
     throw_invalid("{}: is damaged ({})", printable(file.string()), error.what());
   }
   return found;
+}
+
+}  // namespace
+
+CheckedUnits read_checked_gate_arms(const fs::path& folder) {
+  return read_checked_units(folder, read_gate_arms);
+}
+
+CheckedUnits read_checked_interventions(const fs::path& folder) {
+  return read_checked_units(folder, read_interventions);
+}
+
+CheckedUnits read_checked_patches(const fs::path& folder) {
+  return read_checked_units(folder, read_patches);
 }
 
 std::span<const Check<CheckedUnits>> unit_checks() {

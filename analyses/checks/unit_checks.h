@@ -28,12 +28,11 @@ struct CheckedUnits {
   std::optional<bool> as_declared;   ///< nothing: such a run declares nothing
 };
 
-/// Whether the folder is such a run.
-bool is_run_of_units(const std::filesystem::path& folder);
-
-/// Reads every unit of such a run, and compares the result with what they make.
+/// Reads every unit of a run, and compares the result with what they make.
 /// @throws InvalidArgument  its request.json is damaged
-CheckedUnits read_checked_units(const std::filesystem::path& folder);
+CheckedUnits read_checked_gate_arms(const std::filesystem::path& folder);
+CheckedUnits read_checked_interventions(const std::filesystem::path& folder);
+CheckedUnits read_checked_patches(const std::filesystem::path& folder);
 
 /// THE list, in the order in which it is printed. A test compares docs/analyses/check.md with it.
 std::span<const Check<CheckedUnits>> unit_checks();

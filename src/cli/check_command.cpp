@@ -17,6 +17,7 @@
 #include "reports/terminal/checks_terminal.h"
 #include "runfile/experiment_run.h"
 #include "runfile/recommend_run.h"
+#include "runfile/run_kind.h"
 
 #include <fmt/ranges.h>
 
@@ -97,13 +98,16 @@ Results check_training(const fs::path& folder, std::uint64_t seed) {
 
 Results checks_of(const fs::path& path) {
   CHECK(fs::exists(path), "{}: no such file or folder", printable(path.string()));
-  if (analyses::is_run_of_units(path))
-    return analyses::run_checks(analyses::unit_checks(), analyses::read_checked_units(path));
-  if (runfile::is_recommend_run(path)) return check_recommend_run(path);
-  if (runfile::is_experiment_run(path)) return check_experiment_run(path);
+  for (const auto& [kind, read] : {std::pair(runfile::RunKind::gate_arms, analyses::read_checked_gate_arms),
+                                   std::pair(runfile::RunKind::interventions, analyses::read_checked_interventions),
+                                   std::pair(runfile::RunKind::patching, analyses::read_checked_patches)}) {
+    if (runfile::is_run_of(path, {kind})) return analyses::run_checks(analyses::unit_checks(), read(path));
+  }
+  if (runfile::is_run_of(path, {runfile::RunKind::recommenders})) return check_recommend_run(path);
+  if (runfile::is_run_of(path, {runfile::RunKind::experiment})) return check_experiment_run(path);
   const fs::path folder = fs::weakly_canonical(path);
   if (const auto seed = seed_of(folder)) return check_training(folder, *seed);
-  if (analyses::is_language_training(path))
+  if (runfile::is_run_of(path, {runfile::RunKind::language_training}))
     return analyses::run_checks(analyses::language_checks(), analyses::read_language_training(path));
   return check_sweep(path);
 }

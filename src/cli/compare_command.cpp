@@ -23,6 +23,7 @@
 #include "reports/terminal/compare_terminal.h"
 #include "reports/terminal/experiment_terminal.h"
 #include "runfile/experiment_run.h"
+#include "runfile/run_kind.h"
 #include "runfile/validation_ranks.h"
 
 #include <fmt/ranges.h>
@@ -310,7 +311,8 @@ void compare(const CompareArguments& arguments, const GlobalOptions& global) {
     if (!is_ranks(text)) refuse_run_of_intervene(parse_run(text).first, "compare");
   std::vector<std::string> experiments, others;
   for (const std::string& text : arguments.runs)
-    (!is_ranks(text) && runfile::is_experiment_run(parse_run(text).first) ? experiments : others)
+    (!is_ranks(text) && runfile::is_run_of(parse_run(text).first, {runfile::RunKind::experiment}) ? experiments
+                                                                                                  : others)
         .push_back(printable(text));
   CHECK(experiments.empty() || others.empty(),
         "compare: {} is the run of an experiment, and {} is not; give recommender runs alone, or experiments alone",

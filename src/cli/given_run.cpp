@@ -1,6 +1,5 @@
 #include "cli/given_run.h"
 
-#include "cli/intervention_runs.h"
 #include "core/check.h"
 #include "core/listener.h"
 #include "core/plain_text.h"
@@ -8,8 +7,8 @@
 #include "experiment/proven_run.h"
 #include "recommend/finished_seeds.h"
 #include "recommend/recommender_files.h"
-#include "runfile/gate_arms_run.h"
 #include "runfile/recommend_run.h"
+#include "runfile/run_kind.h"
 
 #include <algorithm>
 #include <iterator>
@@ -22,6 +21,7 @@ namespace gainlens::cli {
 namespace {
 
 namespace fs = std::filesystem;
+using runfile::RunKind;
 
 /// How the names of files of known formats end.
 constexpr std::string_view known_suffixes[] = {
@@ -71,7 +71,7 @@ fs::path real_path(const fs::path& folder) {
 
 /// Whether the folder is a run with the checkpoints of arms.
 bool is_run_of_arms(const fs::path& folder) {
-  return runfile::is_recommend_run(folder) || runfile::is_experiment_run(folder);
+  return runfile::is_run_of(folder, {RunKind::recommenders, RunKind::experiment});
 }
 
 /// Whether folders of seeds lie in the folder, or in folders of it.
@@ -118,15 +118,15 @@ void refuse_other_than_sweep(const fs::path& path) {
       "give RUN",
       shown, trained_by ? fmt::format("give {}, the run of its training, or ", printable(trained_by->string())) : "",
       printable(checkpoint.string()));
-  runfile::refuse_trained_run(path);
+  runfile::refuse_other_than_sweep(path);
 }
 
 }  // namespace
 
 void check_holds_no_run(const fs::path& folder, const std::string& option) {
   const fs::path real = fs::weakly_canonical(folder);
-  const bool of_interventions = is_run_of_intervene(real) || runfile::is_gate_arms_run(real);
-  CHECK(!holds_run(real) && !of_interventions, "{}: {} is the folder of a run; choose another folder", option,
+  const bool of_units = runfile::is_run_of(real, {RunKind::interventions, RunKind::patching, RunKind::gate_arms});
+  CHECK(!holds_run(real) && !of_units, "{}: {} is the folder of a run; choose another folder", option,
         printable(folder.string()));
   CHECK(real.filename() != "shards" || !holds_run(real.parent_path()),
         "{}: {} holds the shards of a run; choose another folder", option, printable(folder.string()));
@@ -171,7 +171,7 @@ void check_lies_outside_model(const fs::path& folder, const fs::path& model) {
 
 void refuse_run_for_checkpoint(const fs::path& path) {
   std::error_code ignored;
-  if (!fs::is_directory(path, ignored) || !runfile::is_recommend_run(path)) return;
+  if (!fs::is_directory(path, ignored) || !runfile::is_run_of(path, {RunKind::recommenders})) return;
   std::vector<std::string> trainings;
   for (const auto& entry : fs::recursive_directory_iterator(path, ignored)) {
     if (experiment::seed_of_folder(entry.path().filename().string()) && recommend::is_recommender(entry.path()))

@@ -13,6 +13,7 @@
 #include "runfile/intervention_run.h"
 #include "runfile/patching_run.h"
 #include "runfile/recommend_run.h"
+#include "runfile/run_kind.h"
 
 #include <filesystem>
 #include <memory>
@@ -42,22 +43,22 @@ void inspect(const InspectArguments& arguments, const InspectComputations& compu
   };
   Findings findings;
   try {
-    if (runfile::is_recommend_run(arguments.path)) {
+    if (runfile::is_run_of(arguments.path, {runfile::RunKind::recommenders})) {
       refuse_keys("a run");
       inspect_recommend_run(arguments.path, findings);
-    } else if (runfile::is_experiment_run(arguments.path)) {
+    } else if (runfile::is_run_of(arguments.path, {runfile::RunKind::experiment})) {
       refuse_keys("a run");
       inspect_experiment_run(arguments.path, findings);
-    } else if (runfile::is_attention_run(arguments.path)) {
+    } else if (runfile::is_run_of(arguments.path, {runfile::RunKind::recommender_sweep})) {
       refuse_keys("a run");
       inspect_attention_run(arguments.path, findings);
-    } else if (runfile::is_intervention_run(arguments.path)) {
+    } else if (runfile::is_run_of(arguments.path, {runfile::RunKind::interventions})) {
       refuse_keys("a run");
       inspect_intervention_run(arguments.path, findings);
-    } else if (runfile::is_gate_arms_run(arguments.path)) {
+    } else if (runfile::is_run_of(arguments.path, {runfile::RunKind::gate_arms})) {
       refuse_keys("a run");
       inspect_gate_arms_run(arguments.path, findings);
-    } else if (runfile::is_patching_run(arguments.path)) {
+    } else if (runfile::is_run_of(arguments.path, {runfile::RunKind::patching})) {
       refuse_keys("a run");
       inspect_patching_run(arguments.path, findings);
     } else if (looks_like_run(arguments.path)) {

@@ -6,6 +6,7 @@
 #include "reports/interventions/interventions_report.h"
 #include "runfile/intervention_names.h"
 #include "runfile/patching_run.h"
+#include "runfile/run_kind.h"
 
 #include <utility>
 
@@ -14,7 +15,7 @@ namespace gainlens::cli {
 namespace fs = std::filesystem;
 
 bool is_run_of_intervene(const fs::path& path) {
-  return runfile::is_intervention_run(path) || runfile::is_patching_run(path);
+  return runfile::is_run_of(path, {runfile::RunKind::interventions, runfile::RunKind::patching});
 }
 
 void refuse_run_of_intervene(const fs::path& path, std::string_view command) {
@@ -55,7 +56,7 @@ runfile::InterventionNames names_of_run(const fs::path& path, const Json& reques
 
 reports::WrittenReport report_run_of_intervene(const fs::path& path, const fs::path& out,
                                                const reports::Writing& writing) {
-  if (runfile::is_patching_run(path)) {
+  if (runfile::is_run_of(path, {runfile::RunKind::patching})) {
     const runfile::PatchingRun run = runfile::read_patching_run(path);
     const analyses::PatchingEffects effects = analyses::patching_effects(run);
     return reports::write_patching_report({&effects, names_of_run(path, run.request)}, out, writing);

@@ -24,6 +24,7 @@
 #include "runfile/attention_run.h"
 #include "runfile/experiment_run.h"
 #include "runfile/recommend_run.h"
+#include "runfile/run_kind.h"
 
 #include <ATen/Parallel.h>
 #include <fmt/ranges.h>
@@ -133,7 +134,7 @@ void refuse_options_for_sweeps(const ReportArguments& arguments, const std::stri
 /// @throws InvalidArgument  beside other runs; an option that is for others
 bool asks_for_swept_recommenders(const ReportArguments& arguments) {
   for (const std::string& run : arguments.runs) {
-    if (!runfile::is_attention_run(run)) continue;
+    if (!runfile::is_run_of(run, {runfile::RunKind::recommender_sweep})) continue;
     CHECK(arguments.runs.size() == 1, "report: {} is a sweep of recommenders; give it alone", printable(run));
     CHECK(!arguments.paper, "--paper: is for other runs, and {} is a sweep of recommenders; leave it out",
           printable(run));
@@ -148,7 +149,7 @@ bool asks_for_swept_recommenders(const ReportArguments& arguments) {
 bool asks_for_recommenders(const ReportArguments& arguments) {
   std::vector<std::string> recommenders, others;
   for (const std::string& run : arguments.runs)
-    (runfile::is_recommend_run(run) ? recommenders : others).push_back(printable(run));
+    (runfile::is_run_of(run, {runfile::RunKind::recommenders}) ? recommenders : others).push_back(printable(run));
   CHECK(!recommenders.empty() || arguments.paper.value_or("").empty(),
         "--paper: '{}' names a data set, which is for recommender runs, and {} is a sweep; leave the name out",
         printable(*arguments.paper, 60), others.front());
@@ -179,7 +180,7 @@ bool asks_for_interventions(const ReportArguments& arguments) {
 /// @throws InvalidArgument  beside other runs; an option that is for others
 bool asks_for_experiment(const ReportArguments& arguments) {
   for (const std::string& run : arguments.runs) {
-    if (!runfile::is_experiment_run(run)) continue;
+    if (!runfile::is_run_of(run, {runfile::RunKind::experiment})) continue;
     CHECK(arguments.runs.size() == 1, "report: {} is the run of an experiment; give it alone", printable(run));
     CHECK(!arguments.paper, "--paper: is for other runs, and {} is the run of an experiment; leave it out",
           printable(run));

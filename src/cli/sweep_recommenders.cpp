@@ -20,6 +20,7 @@
 #include "reports/terminal/attention_terminal.h"
 #include "runfile/attention_run.h"
 #include "runfile/run_file_name.h"
+#include "runfile/run_kind.h"
 #include "runfile/run_proof.h"
 
 #include <ATen/Parallel.h>
@@ -153,7 +154,7 @@ runfile::AttentionRun empty_run(const Swept& swept, const data::LeaveOneOut& spl
 /// @throws InvalidArgument  it holds another run, or a damaged one
 bool is_complete(const fs::path& out, const Json& request) {
   check_can_be_run_folder(out);
-  if (!runfile::is_attention_run(out)) {
+  if (!runfile::is_run_of(out, {runfile::RunKind::recommender_sweep})) {
     // A damaged file may not even show what it was.
     if (const fs::path file = out / runfile::run_file_name; fs::exists(file)) runfile::prove_by_neighbour(file);
     check_holds_no_run(out);
@@ -202,7 +203,8 @@ void refuse_recommender_sweep_options(const CLI::App& command, const Recommender
 
 bool is_recommender_sweep(const std::string& model) {
   std::error_code ignored;
-  return fs::is_directory(model, ignored) && (recommend::is_recommender(model) || runfile::is_recommend_run(model));
+  return fs::is_directory(model, ignored) &&
+         (recommend::is_recommender(model) || runfile::is_run_of(model, {runfile::RunKind::recommenders}));
 }
 
 void sweep_recommenders(const CLI::App& command, const RecommenderSweepArguments& arguments,

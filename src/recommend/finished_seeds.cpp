@@ -7,6 +7,7 @@
 #include "formats/tensor_file.h"
 #include "recommend/backbone_keys.h"
 #include "runfile/run_file_name.h"
+#include "runfile/run_kind.h"
 #include "runfile/run_proof.h"
 #include "runfile/training_request.h"
 
@@ -59,6 +60,10 @@ bool is_folder_name(const std::string& label) {
   return !arm.empty() && arm != "." && arm != "..";
 }
 
+bool is_run(const fs::path& folder) {
+  return runfile::is_run_of(folder, {runfile::RunKind::recommenders});
+}
+
 /// Refuses the request of a run that a newer version made.
 void refuse_newer(const Json& request, const std::string& where) {
   const auto keys = settings_keys(request.at("backbone").get<std::string>(), where + ": 'backbone'");
@@ -101,7 +106,7 @@ experiment::StoredResult prove_seed(const fs::path& folder, const std::string& l
 std::string label_of_folder(const fs::path& folder) {
   const fs::path parent = folder.parent_path(), above = parent.parent_path();
   const std::string name = parent.filename().string();
-  const bool in_variant = !runfile::is_recommend_run(above) && runfile::is_recommend_run(above.parent_path());
+  const bool in_variant = !is_run(above) && is_run(above.parent_path());
   return in_variant ? above.filename().string() + "/" + name : name;
 }
 
@@ -111,7 +116,7 @@ std::optional<fs::path> run_of_checkpoint(const fs::path& folder) {
   if (!fs::is_directory(real, ignored) || !experiment::seed_of_folder(real.filename().string())) return std::nullopt;
   const fs::path above = real.parent_path().parent_path();  // OUT, or OUT/ARM of OUT/ARM/VARIANT/seed-N
   for (const fs::path& run : {above, above.parent_path()}) {
-    if (runfile::is_recommend_run(run)) return run;
+    if (is_run(run)) return run;
   }
   return std::nullopt;
 }

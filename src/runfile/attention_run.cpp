@@ -196,15 +196,10 @@ void write_attention_run(const std::filesystem::path& path, const AttentionRun& 
                     [&](const hdf5::Handle& file) { write_attention(file, run); });
 }
 
-bool is_attention_run(const std::filesystem::path& path) {
-  return is_run_with(path, "", attention_run_format);
-}
-
 AttentionRun read_attention_run(const std::filesystem::path& path) {
   AttentionRun run;
-  read_trained_run(
-      path, "gainlens sweep", "sweep of recommenders", [] { return false; },
-      [&](const TrainedRunReader& reader) { run = attention_run_of(reader); });
+  read_trained_run(path, "gainlens sweep", "sweep of recommenders", RunKind::recommender_sweep,
+                   [&](const TrainedRunReader& reader) { run = attention_run_of(reader); });
   const std::filesystem::path file = std::filesystem::is_directory(path) ? path / run_file_name : path;
   if (!std::filesystem::exists(checksum_file_of(file))) tell_warning("{}: {}", printable(path.string()), no_checksum);
   return run;

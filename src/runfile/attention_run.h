@@ -39,10 +39,6 @@ struct AttentionRun : TrainedRun {  // the request has "backbone", "weights" and
 void write_attention_run(const std::filesystem::path& path, const AttentionRun& run,
                          std::string_view program_version = {});
 
-/// Whether the path is the sweep of recommenders.
-/// @param path  a run folder or a run.h5
-bool is_attention_run(const std::filesystem::path& path);
-
 /// The file is untrusted: it is compared with `run.h5.sha256` beside it, where there is one; shapes, types and values
 /// are checked. Unknown groups and datasets are not read.
 /// @param path  a run folder or a run.h5

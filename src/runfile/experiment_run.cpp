@@ -200,15 +200,10 @@ void write_experiment_run(const std::filesystem::path& path, const ExperimentRun
                     [&](const hdf5::Handle& file) { write_run(file, run); });
 }
 
-bool is_experiment_run(const std::filesystem::path& path) {
-  return is_run_with(path, "unit", experiment_run_format);
-}
-
 ExperimentRun read_experiment_run(const std::filesystem::path& path) {
   ExperimentRun run;
-  read_trained_run(
-      path, "gainlens train", "run of an experiment", [&] { return is_experiment_run(path); },
-      [&](const TrainedRunReader& reader) { run = read_run(reader); });
+  read_trained_run(path, "gainlens train", "run of an experiment", RunKind::experiment,
+                   [&](const TrainedRunReader& reader) { run = read_run(reader); });
   return run;
 }
 

@@ -48,10 +48,6 @@ bool have_same_units(const ExperimentRun& one, const ExperimentRun& other);
 void write_experiment_run(const std::filesystem::path& path, const ExperimentRun& run,
                           std::string_view program_version = {});
 
-/// Whether the path is the run of an experiment, finished or not.
-/// @param path  a run folder or a run.h5
-bool is_experiment_run(const std::filesystem::path& path);
-
 /// The file is untrusted: it is compared with `run.h5.sha256` beside it, where there is one; shapes, types and values
 /// are checked. Unknown groups and datasets are not read.
 /// @param path  a run folder or a run.h5

@@ -99,10 +99,6 @@ void write_gate_arms_run(const fs::path& folder, const GateArmsRun& run) {
   write_file_atomically(folder / gate_arms_result, json_text(to_json(run), 1) + "\n");
 }
 
-bool is_gate_arms_run(const fs::path& folder) {
-  return request_has_format(folder, gate_arms_format);
-}
-
 GateArmsRun read_gate_arms_run(const fs::path& folder) {
   const fs::path file = folder / gate_arms_result;
   CHECK(fs::exists(file), "{}: is not finished; repeat the command that makes it", printable(folder.string()));

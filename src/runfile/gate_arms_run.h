@@ -82,8 +82,6 @@ std::string gate_arm_unit(std::size_t document, std::string_view arm);
 Json to_json(const GateArmsRun& run);
 /// Writes `gate-arms.json` of a run folder completely or not at all. The same run gives the same bytes.
 void write_gate_arms_run(const std::filesystem::path& folder, const GateArmsRun& run);
-/// Whether the folder is such a run, finished or not.
-bool is_gate_arms_run(const std::filesystem::path& folder);
 /// Reads a finished run.
 /// @throws InvalidArgument  it is not finished, damaged, or of another format or version
 GateArmsRun read_gate_arms_run(const std::filesystem::path& folder);

@@ -79,10 +79,6 @@ void write_intervention_run(const fs::path& folder, const InterventionRun& run) 
   write_file_atomically(folder / intervention_result, json_text(to_json(run), 1) + "\n");
 }
 
-bool is_intervention_run(const fs::path& folder) {
-  return request_has_format(folder, intervention_run_format);
-}
-
 InterventionRun read_intervention_run(const fs::path& folder) {
   const fs::path file = folder / intervention_result;
   CHECK(fs::exists(file), "{}: is not finished; repeat the command that makes it", printable(folder.string()));

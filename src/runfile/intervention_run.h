@@ -59,9 +59,6 @@ Json to_json(const InterventionRun& run);
 /// Writes `intervene.json` of a run folder completely or not at all. The same run gives the same bytes.
 void write_intervention_run(const std::filesystem::path& folder, const InterventionRun& run);
 
-/// Whether the folder is such a run, finished or not.
-bool is_intervention_run(const std::filesystem::path& folder);
-
 /// Reads a finished run.
 /// @throws InvalidArgument  it is not finished, damaged, or of another format or version
 InterventionRun read_intervention_run(const std::filesystem::path& folder);

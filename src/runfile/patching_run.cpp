@@ -99,10 +99,6 @@ void write_patching_run(const fs::path& folder, const PatchingRun& run) {
   write_file_atomically(folder / patching_result, json_text(to_json(run), 1) + "\n");
 }
 
-bool is_patching_run(const fs::path& folder) {
-  return request_has_format(folder, patching_run_format);
-}
-
 PatchingRun read_patching_run(const fs::path& folder) {
   const fs::path file = folder / patching_result;
   CHECK(fs::exists(file), "{}: is not finished; repeat the command that makes it", printable(folder.string()));

@@ -82,9 +82,6 @@ Json to_json(const PatchingRun& run);
 /// Writes `patching.json` of a run folder completely or not at all. The same run gives the same bytes.
 void write_patching_run(const std::filesystem::path& folder, const PatchingRun& run);
 
-/// Whether the folder is such a run, finished or not.
-bool is_patching_run(const std::filesystem::path& folder);
-
 /// Reads a finished run.
 /// @throws InvalidArgument  it is not finished, damaged, or of another format or version
 PatchingRun read_patching_run(const std::filesystem::path& folder);

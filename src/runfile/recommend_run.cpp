@@ -109,8 +109,4 @@ void write_recommend_run(const std::filesystem::path& path, const RecommendRun& 
                     [&](const hdf5::Handle& file) { write_run(file, run); });
 }
 
-bool is_recommend_run(const std::filesystem::path& path) {
-  return is_run_with(path, "backbone", recommend_run_format);
-}
-
 }  // namespace gainlens::runfile

@@ -51,10 +51,6 @@ std::string divergence_of(const TrainedSeed& seed, std::int64_t items);
 void write_recommend_run(const std::filesystem::path& path, const RecommendRun& run,
                          std::string_view program_version = {});
 
-/// Whether the path is a recommender run, finished or not: request.json says so, or run.h5 if there is none or it is
-/// broken. False if neither can be read.
-/// @param path  a run folder or a run.h5
-bool is_recommend_run(const std::filesystem::path& path);
 /// The file is untrusted: it is compared with `run.h5.sha256` beside it, where there is one; shapes, types and values
 /// are checked. Unknown groups and datasets are not read.
 /// @param path  a run folder or a run.h5

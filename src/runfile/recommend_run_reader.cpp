@@ -116,9 +116,8 @@ RecommendRun read_run(const TrainedRunReader& reader) {
 
 RecommendRun read_recommend_run(const std::filesystem::path& path) {
   RecommendRun run;
-  read_trained_run(
-      path, "gainlens train recommend", "recommender run", [&] { return is_recommend_run(path); },
-      [&](const TrainedRunReader& reader) { run = read_run(reader); });
+  read_trained_run(path, "gainlens train recommend", "recommender run", RunKind::recommenders,
+                   [&](const TrainedRunReader& reader) { run = read_run(reader); });
   return run;
 }
 

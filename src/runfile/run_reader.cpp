@@ -6,9 +6,9 @@
 #include "core/quantity.h"
 #include "runfile/hdf5.h"
 #include "runfile/run_file.h"
+#include "runfile/run_kind.h"
 #include "runfile/schema.h"
 #include "runfile/shard_file.h"
-#include "runfile/trained_run.h"
 
 #include <fmt/ranges.h>
 
@@ -127,7 +127,7 @@ struct RunReader::State {
 };
 
 RunReader RunReader::open(const fs::path& path) {
-  refuse_trained_run(path);
+  refuse_other_than_sweep(path);
   auto state = std::make_unique<State>();
   state->path = locate(path);
   try {

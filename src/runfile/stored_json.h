@@ -32,16 +32,4 @@ inline double number_in(const Json& json, const char* key) {
   return number;
 }
 
-/// Whether `request.json` of a folder names this format.
-inline bool request_has_format(const std::filesystem::path& folder, std::string_view format) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(folder / "request.json", error)) return false;
-  try {
-    const Json request = read_json_file(folder / "request.json");
-    return request.is_object() && request.value("format", Json()) == format;
-  } catch (const InvalidArgument&) {  // a damaged file: who reads another kind of run says so
-    return false;
-  }
-}
-
 }  // namespace gainlens::runfile

@@ -70,18 +70,6 @@ const std::vector<FilterCurve>& filter_curves();
 /// is done.
 void complete_filter(std::map<std::string, std::vector<double>>& filter);
 
-/// Whether the path is a run of such a kind, finished or not: its request.json says so, or run.h5 if there is none.
-/// False if it cannot be read. @throws InvalidArgument  run.h5 differs from the checksum that lies beside it
-/// @param path    a run folder or a run.h5
-/// @param key     of the request, by which the kind is known
-/// @param format  of run.h5
-bool is_run_with(const std::filesystem::path& path, std::string_view key, std::string_view format);
-
-/// For readers of sweeps.
-/// @throws InvalidArgument  it is the run of an experiment or of recommenders; the message names the commands that read
-///     it
-void refuse_trained_run(const std::filesystem::path& path);
-
 /// Puts a finished run.h5 into its place, with its checksum beside it. A file without a checksum is read and one that
 /// differs is not, so the old checksum goes first.
 /// @param write  writes the file to the path that it is given

@@ -254,13 +254,13 @@ std::string TrainedRunReader::result_in_words(const TrainedRun& run, std::size_t
   return fmt::format("arm {}, seed {}", run.arms[place / run.seeds.size()], run.seeds[place % run.seeds.size()]);
 }
 
-void read_trained_run(const std::filesystem::path& path, std::string_view command, std::string_view kind,
-                      const std::function<bool()>& is_begun, const std::function<void(const TrainedRunReader&)>& read) {
+void read_trained_run(const std::filesystem::path& path, std::string_view command, std::string_view kind, RunKind of,
+                      const std::function<void(const TrainedRunReader&)>& read) {
   const bool folder = std::filesystem::is_directory(path);
   const std::filesystem::path file = folder ? path / run_file_name : path;
   CHECK(std::filesystem::exists(file), "{}: {}", printable(path.string()),
         !folder ? "no such file or folder; give a run folder or its run.h5"
-        : is_begun()
+        : is_run_of(path, {of})
             ? fmt::format("has no run.h5: the training has not finished; repeat its `{}` command with the same "
                           "--out, which continues",
                           command)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "runfile/hdf5.h"
+#include "runfile/run_kind.h"
 #include "runfile/trained_run.h"
 
 #include <cstdint>
@@ -79,9 +80,9 @@ class TrainedRunReader {
 /// @param path      a run folder or a run.h5
 /// @param command   that makes such runs: "gainlens train recommend"
 /// @param kind      "recommender run"
-/// @param is_begun  whether the folder is such a run that has no run.h5 yet
+/// @param of        the kind: a folder of it may have no run.h5 yet
 /// @throws InvalidArgument  missing; not HDF5; as `read`
-void read_trained_run(const std::filesystem::path& path, std::string_view command, std::string_view kind,
-                      const std::function<bool()>& is_begun, const std::function<void(const TrainedRunReader&)>& read);
+void read_trained_run(const std::filesystem::path& path, std::string_view command, std::string_view kind, RunKind of,
+                      const std::function<void(const TrainedRunReader&)>& read);
 
 }  // namespace gainlens::runfile

@@ -28,7 +28,7 @@ class UnitChecks : public ::testing::Test {
  protected:
   /// "ok" or "found", and the words of a check.
   std::string outcome(const std::string& name) const {
-    for (const CheckResult& one : run_checks(unit_checks(), read_checked_units(run_)))
+    for (const CheckResult& one : run_checks(unit_checks(), read_(run_)))
       if (one.name == name) return (one.ok ? one.known ? "ok: " : "not known: " : "found: ") + one.finding;
     return "no such check";
   }
@@ -40,6 +40,7 @@ class UnitChecks : public ::testing::Test {
 
   gainlens::testing::TemporaryFolder folder_;
   fs::path run_ = folder_.path() / "run";
+  CheckedUnits (*read_)(const fs::path&) = read_checked_gate_arms;
 };
 
 class GateArmsChecks : public UnitChecks {
@@ -69,7 +70,6 @@ class GateArmsChecks : public UnitChecks {
 };
 
 TEST_F(GateArmsChecks, AWholeRunIsSatisfactory) {
-  EXPECT_TRUE(is_run_of_units(run_));
   EXPECT_EQ(outcome("files"), "ok: 5 units as written (sha256)");
   EXPECT_EQ(outcome("finished"), "ok: all of 5 parts (each arm on each document, and the calibration) are measured");
   EXPECT_EQ(outcome("result"), "ok: gate-arms.json holds what the units hold");
@@ -108,12 +108,13 @@ TEST_F(GateArmsChecks, AnotherRequestIsSeen) {
   EXPECT_THAT(outcome("declared"), HasSubstr("found: the run was begun under another rule"));
   EXPECT_THAT(outcome("files"), HasSubstr("found: 5 of 5 units"));
   change("request.json", "\"samples\": 2", "\"samples\": \"x\"");
-  EXPECT_THAT(refusal_of([&] { read_checked_units(run_); }), HasSubstr("request.json: is damaged"));
+  EXPECT_THAT(refusal_of([&] { read_(run_); }), HasSubstr("request.json: is damaged"));
   write_file(run_ / "request.json", R"({"format": "gainlens-gate-arms"})");
-  EXPECT_THAT(refusal_of([&] { read_checked_units(run_); }), HasSubstr("request.json: is damaged"));
+  EXPECT_THAT(refusal_of([&] { read_(run_); }), HasSubstr("request.json: is damaged"));
 }
 
 TEST_F(UnitChecks, OfInterventions) {
+  read_ = read_checked_interventions;
   runfile::InterventionRun run;
   run.request = {
       {"format", runfile::intervention_run_format}, {"interventions", {"a", "b"}}, {"controls", {"c"}}, {"samples", 2}};
@@ -143,6 +144,7 @@ TEST_F(UnitChecks, OfInterventions) {
 }
 
 TEST_F(UnitChecks, OfPatches) {
+  read_ = read_checked_patches;
   runfile::PatchingRun run;
   run.request = {{"format", runfile::patching_run_format}, {"interventions", {"a", "b"}}};
   run.patches = {{"a", "attn.hook_z", 0, 1, {}}, {"b"}};

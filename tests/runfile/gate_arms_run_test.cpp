@@ -1,4 +1,5 @@
 #include "runfile/gate_arms_run.h"
+#include "runfile/run_kind.h"
 
 #include "support/file_bytes.h"
 #include "support/refusal.h"
@@ -51,13 +52,13 @@ TEST_F(GateArmsRunFile, IsReadAsItWasWritten) {
 }
 
 TEST_F(GateArmsRunFile, IsKnownByItsRequest) {
-  EXPECT_FALSE(is_gate_arms_run(folder_.path()));
+  EXPECT_FALSE(is_run_of(folder_.path(), {RunKind::gate_arms}));
   for (const char* text : {"{", R"({"format": "gainlens-interventions"})"}) {
     write_file(folder_.path() / "request.json", text);
-    EXPECT_FALSE(is_gate_arms_run(folder_.path()));
+    EXPECT_FALSE(is_run_of(folder_.path(), {RunKind::gate_arms}));
   }
   write_file(folder_.path() / "request.json", R"({"format": "gainlens-gate-arms"})");
-  EXPECT_TRUE(is_gate_arms_run(folder_.path()));
+  EXPECT_TRUE(is_run_of(folder_.path(), {RunKind::gate_arms}));
   EXPECT_THAT(refusal_of([&] { read_gate_arms_run(folder_.path()); }), HasSubstr("is not finished"));
 }
 
