@@ -45,13 +45,9 @@ void parse_and_run(int argc, const char* const* argv) {
 void describe_subcommands(CLI::App& app, GlobalOptions& global, Action& action) {
   describe_application(app, global,
                        [] { return fmt::format("gainlens {}\n{}", GAINLENS_VERSION, kernels::describe_processor()); });
-  for (const auto add :
-       {add_sweep,          add_report,         add_sinks,     add_sink_vs_k,      add_audit,
-        add_check,          add_capture,        add_look,      add_generate,       add_intervene,
-        add_gate_arms,      add_inactive_heads, add_inspect,   add_hooks,          add_train,
-        add_evaluate,       add_compare,        add_gain_by,   add_k_by_frequency, add_error_by_precision,
-        add_make_histories, add_sensitivity,    add_estimators})
-    add(app, global, action);
+#define GAINLENS_ADDED(identifier, ...) add_##identifier(app, global, action);
+  GAINLENS_SUBCOMMANDS(GAINLENS_ADDED)
+#undef GAINLENS_ADDED
 }
 
 int run_application(int argc, const char* const* argv) {

@@ -1,5 +1,6 @@
 #include "cli/application_parts.h"
 
+#include "cli/subcommand_list.h"
 #include "cli/terminal_listener.h"
 #include "core/atomic_file.h"
 #include "core/check.h"
@@ -10,9 +11,9 @@
 #include "core/thread_count.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <filesystem>
+#include <iterator>
 #include <new>
 #include <sstream>
 
@@ -40,62 +41,9 @@ constexpr std::string_view overview =
     "Start with: gainlens inspect MODEL; gainlens sweep MODEL --text F --out RUN; gainlens report RUN\n"
     "Documentation: docs/README.md in the source tree. Each analysis has a page there.";
 
-constexpr std::array all_subcommands = {
-    Subcommand{"sweep",
-               "Run a frozen model over text at growing context lengths and store the statistics of every head", true,
-               true},
-    Subcommand{"report", "Write the figures and tables of a run as a page like the results section of a paper", false,
-               true},
-    Subcommand{"sinks",
-               "Which keys take most attention, wherever they are? List the sinks of every head with their tokens"},
-    Subcommand{"sink-vs-k",
-               "Do heads with much attention on token 0 have a gain near 1? Correlate BOS mass with K over heads",
-               false, true},
-    Subcommand{"audit",
-               "Check the sink lemma at every head, and compare the run with statements of the paper that are false as "
-               "printed"},
-    Subcommand{"check", "Look for what is wrong with a run or a training, and say what to do (exit status 1 if so)"},
-    Subcommand{
-        "capture",
-        "Run a model over a text, or its first tokens, and write the activations at hook sites to a safetensors file",
-        true},
-    Subcommand{"look",
-               "Look at one prompt: next tokens, and for every head what it attends to and on how much evidence", true},
-    Subcommand{"generate", "Continue a prompt: greedily or at random, from a cache of keys and values", true, true},
-    Subcommand{"intervene",
-               "What does a head mean for the model? Change heads, gates or layers, and measure the change of the loss",
-               true, true},
-    Subcommand{"gate-arms",
-               "Could the gain stand in the place of a gate? Put it there, with controls, as the context grows", true,
-               true},
-    Subcommand{"inactive-heads",
-               "Which heads does nothing need? Set those to zero that a score calls inactive, and compare the scores",
-               true, true},
-    Subcommand{"inspect",
-               "Show what a checkpoint, a run or a data set holds, and whether it can be used (exit status 2 if not)"},
-    Subcommand{"hooks", "List the hook sites of a model and the shapes of their tensors"},
-    Subcommand{"train", "Train a model from scratch", false, true},
-    Subcommand{"evaluate", "Measure how well a model predicts"},
-    Subcommand{"compare", "Compare arms of trainings, paired by seed, with tests that count users or questions too",
-               false, true},
-    Subcommand{"gain-by",
-               "When does an arm gain? Compare the arms of runs whose data differ in one number, and draw it", false,
-               true},
-    Subcommand{
-        "k-by-frequency",
-        "Does the filter of a recommender treat rare items otherwise than frequent ones? Correlate K with counts",
-        false, true},
-    Subcommand{"error-by-precision",
-               "Does the precision of a recommender's filter order users by the error of what it recommends?", false,
-               true},
-    Subcommand{"make-histories",
-               "Make data for train recommend: thinned or noisy histories, or synthetic ones whose noise is known",
-               false, true},
-    Subcommand{"sensitivity",
-               "Which settings of a recommender matter? Compare each setting of a grid with the reference"},
-    Subcommand{"estimators", "Compare every estimator of the variance of an estimate with the truth, by simulation",
-               false, true},
-};
+#define GAINLENS_SUBCOMMAND(identifier, name, on_gpu, draws, description) Subcommand{name, description, on_gpu, draws},
+constexpr Subcommand all_subcommands[] = {GAINLENS_SUBCOMMANDS(GAINLENS_SUBCOMMAND)};
+#undef GAINLENS_SUBCOMMAND
 
 int fail(ExitCode code, std::string_view message) {
   print_notice("gainlens: error: {}\n", terminal_line(message));
@@ -117,8 +65,8 @@ std::span<const Subcommand> subcommands() {
 }
 
 const Subcommand& subcommand_named(std::string_view name) {
-  const auto found = std::ranges::find(all_subcommands, name, &Subcommand::name);
-  ASSERT(found != all_subcommands.end(), "no subcommand is called {}", name);
+  const auto* const found = std::ranges::find(all_subcommands, name, &Subcommand::name);
+  ASSERT(found != std::end(all_subcommands), "no subcommand is called {}", name);
   return *found;
 }
 
