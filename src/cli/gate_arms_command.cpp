@@ -1,11 +1,13 @@
 #include "cli/commands.h"
 
+#include "analyses/checks/unit_checks.h"
 #include "analyses/gate_arm_effects.h"
 #include "cli/given_run.h"
 #include "cli/ignored_keys.h"
 #include "cli/interruption.h"
 #include "cli/name_list.h"
 #include "cli/open_model.h"
+#include "cli/run_kinds.h"
 #include "cli/text_options.h"
 #include "cli/written_report.h"
 #include "core/atomic_file.h"
@@ -97,7 +99,14 @@ void measure_gate_arms(const GateArmsArguments& arguments, const GlobalOptions& 
   print_result("{}", reports::print_gate_arms(effects, of));
 }
 
+std::vector<analyses::CheckResult> check_gate_arms(const std::filesystem::path& path) {
+  return analyses::run_checks(analyses::unit_checks(), analyses::read_checked_gate_arms(path));
+}
+
 }  // namespace
+
+extern const RunCommands gate_arms_commands;
+const RunCommands gate_arms_commands = {.kind = runfile::RunKind::gate_arms, .check = check_gate_arms};
 
 void add_gate_arms(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* command = add_subcommand(

@@ -9,6 +9,8 @@
 
 namespace gainlens::cli {
 
+namespace {
+
 void inspect_attention_run(const std::filesystem::path& path, Findings& findings) {
   const runfile::AttentionRun run = runfile::read_attention_run(path);
   findings.add("kind", "sweep of recommenders");
@@ -28,9 +30,15 @@ void inspect_attention_run(const std::filesystem::path& path, Findings& findings
                          [](const auto& number) { return std::string(number.name); });
   add_trainings(run, numbers, findings);
   const std::filesystem::path file = std::filesystem::is_directory(path) ? path / runfile::run_file_name : path;
-  const bool compared = runfile::prove_by_neighbour(file);
+  const bool compared =
+      std::filesystem::exists(runfile::checksum_file_of(file));  // read_attention_run() has compared them
   findings.add("checksums",
                compared ? "run.h5 is as it was written (sha256)" : "there is no run.h5.sha256 beside run.h5", compared);
 }
+
+}  // namespace
+
+extern const RunInspection recommender_sweep_inspection;
+const RunInspection recommender_sweep_inspection = {runfile::RunKind::recommender_sweep, inspect_attention_run};
 
 }  // namespace gainlens::cli

@@ -2,24 +2,25 @@
 #include "cli/ignored_keys.h"
 #include "cli/inspect_parts.h"
 #include "cli/interaction_options.h"
+#include "cli/option_for.h"
 #include "core/check.h"
 #include "core/quantity.h"
 #include "formats/hub_cache.h"
 #include "models/checkpoint/compute_dtype.h"
 #include "recommend/recommender_files.h"
-#include "runfile/attention_run.h"
-#include "runfile/experiment_run.h"
-#include "runfile/gate_arms_run.h"
-#include "runfile/intervention_run.h"
-#include "runfile/patching_run.h"
-#include "runfile/recommend_run.h"
 #include "runfile/run_kind.h"
 
 #include <filesystem>
+#include <functional>
+#include <iterator>
 #include <memory>
+#include <string_view>
+#include <vector>
 
 namespace gainlens::cli {
 namespace {
+
+constexpr const char* checkpoint_options[] = {"--ignore-config-key", "--length", "--dtype"};
 
 struct InspectArguments {
   std::string path;
@@ -27,57 +28,61 @@ struct InspectArguments {
   InteractionPolicy interactions;
 };
 
-bool looks_like_run(const std::filesystem::path& path) {
-  return path.extension() == ".h5" || std::filesystem::exists(path / "run.h5") ||
-         std::filesystem::exists(path / "request.json");
+/// What is inspected, and how.
+struct Inspected {
+  std::string_view words;                 ///< "a data set"
+  std::vector<std::string_view> options;  ///< those that it takes, of what not everything takes
+  std::function<void(Findings& findings)> inspect;
+};
+
+/// The options that not everything takes.
+std::vector<OptionFor> inspect_options() {
+  std::vector<OptionFor> options;
+  for (const char* name : checkpoint_options) options.push_back({name, "the checkpoint of a decoder"});
+  for (const char* name : interaction_policy_options) options.push_back({name, "data sets"});
+  return options;
 }
 
-void inspect(const InspectArguments& arguments, const InspectComputations& computations, bool json) {
+Inspected what_is_at(const InspectArguments& arguments, const InspectComputations& computations) {
+  const std::filesystem::path path = arguments.path;
+  const auto found = runfile::identify(path);
+  if (const RunInspection* run = found ? inspection_of(found->kind) : nullptr)
+    return {"a run", {}, [=](Findings& findings) { run->inspect(path, findings); }};
+  if (looks_like_data_set(path)) {
+    return {
+        "a data set",
+        {std::begin(interaction_policy_options), std::end(interaction_policy_options)},
+        [=, options = arguments.interactions.options()](Findings& findings) { inspect_data(path, options, findings); }};
+  }
+  if (recommend::is_recommender(path))
+    return {"a recommender", {}, [&, path](Findings& findings) { computations.inspect_recommender(path, findings); }};
+  return {"a checkpoint",
+          {std::begin(checkpoint_options), std::end(checkpoint_options)},
+          [&, path](Findings& findings) { inspect_checkpoint(path, arguments.memory, computations, findings); }};
+}
+
+void inspect(const InspectArguments& arguments, const CLI::App& command, const InspectComputations& computations,
+             bool json) {
   // Checked first: a misspelt option does not make the checkpoint or the data unusable.
   models::parse_compute_dtype(arguments.memory.dtype, "--dtype");
   if (!arguments.memory.length.empty()) parse_count(arguments.memory.length, "--length");
-  const data::InteractionOptions interactions = arguments.interactions.options();
+  arguments.interactions.options();
   CHECK(std::filesystem::exists(arguments.path), "{}: no such file or folder", printable(arguments.path));
-  const auto refuse_keys = [&](std::string_view what) {
-    refuse_ignored_keys(arguments.memory.ignored_config_keys, what);
-  };
   Findings findings;
-  try {
-    if (runfile::is_run_of(arguments.path, {runfile::RunKind::recommenders})) {
-      refuse_keys("a run");
-      inspect_recommend_run(arguments.path, findings);
-    } else if (runfile::is_run_of(arguments.path, {runfile::RunKind::experiment})) {
-      refuse_keys("a run");
-      inspect_experiment_run(arguments.path, findings);
-    } else if (runfile::is_run_of(arguments.path, {runfile::RunKind::recommender_sweep})) {
-      refuse_keys("a run");
-      inspect_attention_run(arguments.path, findings);
-    } else if (runfile::is_run_of(arguments.path, {runfile::RunKind::interventions})) {
-      refuse_keys("a run");
-      inspect_intervention_run(arguments.path, findings);
-    } else if (runfile::is_run_of(arguments.path, {runfile::RunKind::gate_arms})) {
-      refuse_keys("a run");
-      inspect_gate_arms_run(arguments.path, findings);
-    } else if (runfile::is_run_of(arguments.path, {runfile::RunKind::patching})) {
-      refuse_keys("a run");
-      inspect_patching_run(arguments.path, findings);
-    } else if (looks_like_run(arguments.path)) {
-      refuse_keys("a run");
-      inspect_run(arguments.path, findings);
-    } else if (looks_like_data_set(arguments.path)) {
-      refuse_keys("a data set");
-      inspect_data(arguments.path, interactions, findings);
-    } else if (recommend::is_recommender(arguments.path)) {
-      refuse_keys("a recommender");
-      computations.inspect_recommender(arguments.path, findings);
-    } else {
-      inspect_checkpoint(arguments.path, arguments.memory, computations, findings);
+  /// What is refused here is said on stdout too.
+  const auto judged = [&](const auto& step) {
+    try {
+      step();
+    } catch (const InvalidArgument& error) {
+      findings.conclude(error.what());
+      findings.print(json);
+      throw;
     }
-  } catch (const InvalidArgument& error) {
-    findings.conclude(error.what());
-    findings.print(json);
-    throw;
-  }
+  };
+  Inspected inspected;
+  judged([&] { inspected = what_is_at(arguments, computations); });
+  refuse_options(command, inspect_options(), inspected.options, fmt::format("; this is {}", inspected.words));
+  judged([&] { inspected.inspect(findings); });
   findings.conclude("");
   findings.print(json);
 }
@@ -115,10 +120,10 @@ void add_inspect_with(CLI::App& app, const GlobalOptions& global, Action& action
       ->capture_default_str();
   add_ignored_keys(*command, arguments->memory.ignored_config_keys);
   add_interaction_policy(*command, arguments->interactions, "Of a data set: ");
-  command->callback([arguments, computations, &global, &action] {
-    action = [arguments, computations, &global] {
+  command->callback([arguments, command, computations, &global, &action] {
+    action = [arguments, command, computations, &global] {
       arguments->path = formats::locate_checkpoint(arguments->path);
-      inspect(*arguments, computations, global.json);
+      inspect(*arguments, *command, computations, global.json);
     };
   });
 }

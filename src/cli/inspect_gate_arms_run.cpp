@@ -8,6 +8,8 @@
 
 namespace gainlens::cli {
 
+namespace {
+
 void inspect_gate_arms_run(const std::filesystem::path& path, Findings& findings) {
   findings.add("kind", "run of arms for gates");
   const runfile::GateArmsRun run = runfile::read_gate_arms_run(path);
@@ -29,5 +31,10 @@ void inspect_gate_arms_run(const std::filesystem::path& path, Findings& findings
   findings.add("dtype", text_of("dtype"));
   findings.add("BOS", text_of("bos_policy"));
 }
+
+}  // namespace
+
+extern const RunInspection gate_arms_inspection;
+const RunInspection gate_arms_inspection = {runfile::RunKind::gate_arms, inspect_gate_arms_run};
 
 }  // namespace gainlens::cli

@@ -14,8 +14,6 @@ std::string request_text(const Json& request, const char* key, const std::filesy
   return printable(request[key].get<std::string>());
 }
 
-}  // namespace
-
 void inspect_intervention_run(const std::filesystem::path& path, Findings& findings) {
   findings.add("kind", "run of interventions");
   const runfile::InterventionRun run = runfile::read_intervention_run(path);
@@ -37,5 +35,11 @@ void inspect_patching_run(const std::filesystem::path& path, Findings& findings)
   findings.add("dtype", request_text(run.request, "dtype", path));
   findings.add("BOS", request_text(run.request, "bos_policy", path));
 }
+
+}  // namespace
+
+extern const RunInspection intervention_inspection, patching_inspection;
+const RunInspection intervention_inspection = {runfile::RunKind::interventions, inspect_intervention_run};
+const RunInspection patching_inspection = {runfile::RunKind::patching, inspect_patching_run};
 
 }  // namespace gainlens::cli

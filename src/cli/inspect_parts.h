@@ -4,6 +4,7 @@
 #include "cli/findings.h"
 #include "data/interactions.h"
 #include "models/decoder/decoder_config.h"
+#include "runfile/run_kind.h"
 #include "runfile/trained_run.h"
 
 #include <CLI/CLI.hpp>
@@ -61,25 +62,13 @@ void add_expected_time(const models::DecoderConfig& config, const MemoryQuestion
 /// weights.
 void inspect_recommender(const std::filesystem::path& path, Findings& findings);
 
-/// As inspect_checkpoint(), for a run folder or run.h5.
-void inspect_run(const std::filesystem::path& path, Findings& findings);
-
-/// As inspect_checkpoint(), for a run of train recommend.
-void inspect_recommend_run(const std::filesystem::path& path, Findings& findings);
-
-/// As inspect_checkpoint(), for the run of another experiment.
-void inspect_experiment_run(const std::filesystem::path& path, Findings& findings);
-
-/// As inspect_checkpoint(), for a run of intervene.
-void inspect_intervention_run(const std::filesystem::path& path, Findings& findings);
-
-/// As inspect_checkpoint(), for a run of gate-arms.
-void inspect_gate_arms_run(const std::filesystem::path& path, Findings& findings);
-/// As inspect_checkpoint(), for a run of intervene with two prompts.
-void inspect_patching_run(const std::filesystem::path& path, Findings& findings);
-
-/// Adds what a sweep of recommenders holds.
-void inspect_attention_run(const std::filesystem::path& path, Findings& findings);
+/// What `inspect` does with a kind of run.
+struct RunInspection {
+  runfile::RunKind kind;
+  void (*inspect)(const std::filesystem::path& run, Findings& findings);  ///< as inspect_checkpoint()
+};
+/// That of a kind. Null: there is none; the folder is inspected as what else it holds.
+const RunInspection* inspection_of(runfile::RunKind kind);
 
 /// Adds the arms, seeds and metrics of the run of an experiment, and how many trainings of each arm are finished.
 /// @returns  the number of finished trainings

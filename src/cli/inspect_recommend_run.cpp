@@ -27,6 +27,8 @@ std::int64_t add_trainings(const runfile::TrainedRun& run, const std::vector<std
   return finished;
 }
 
+namespace {
+
 void inspect_recommend_run(const std::filesystem::path& path, Findings& findings) {
   const recommend::ProvenRun proven = recommend::read_proven_run(path);
   const runfile::RecommendRun& run = proven.run;
@@ -56,5 +58,10 @@ void inspect_recommend_run(const std::filesystem::path& path, Findings& findings
   CHECK(finished > 0, "{}: no seed is finished; repeat its gainlens train recommend command, which continues",
         printable(path.string()));
 }
+
+}  // namespace
+
+extern const RunInspection recommender_inspection;
+const RunInspection recommender_inspection = {runfile::RunKind::recommenders, inspect_recommend_run};
 
 }  // namespace gainlens::cli

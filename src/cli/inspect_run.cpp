@@ -4,17 +4,19 @@
 #include "core/number_ranges.h"
 #include "core/quantity.h"
 #include "runfile/depth_run.h"
+#include "runfile/run_file_name.h"
 #include "runfile/run_proof.h"
 #include "runfile/run_reader.h"
 
 #include <fmt/ranges.h>
 
+#include <optional>
+
 namespace gainlens::cli {
 namespace {
 
-/// Compares the files with their checksums and says what was compared.
-void add_checksums(const std::filesystem::path& path, Findings& findings) {
-  const runfile::RunProof proof = runfile::prove_run(path);
+/// Says which files were compared with their checksums.
+void add_checksums(const runfile::RunProof& proof, Findings& findings) {
   std::string text = proof.unproven;
   if (proof.unproven.empty()) {
     text = fmt::format("run.h5 and its {} shards are as they were written (sha256)", proof.shards);
@@ -25,9 +27,10 @@ void add_checksums(const std::filesystem::path& path, Findings& findings) {
                {{"shards", proof.shards}, {"unproven", proof.unproven.empty() ? Json(nullptr) : Json(proof.unproven)}});
 }
 
-}  // namespace
-
 void inspect_run(const std::filesystem::path& path, Findings& findings) {
+  std::optional<runfile::RunProof> proof;
+  // A run.h5 alone is proven before it is opened.
+  if (!std::filesystem::exists(path / runfile::request_file_name)) proof = runfile::prove_run(path);
   const auto run = runfile::RunReader::open(path);
   findings.add("kind", "run");
   const auto& request = run.request();
@@ -73,8 +76,13 @@ void inspect_run(const std::filesystem::path& path, Findings& findings) {
                              counted(depth->chunks.size(), "chunk"), runfile::depth_file),
                  {{"layers", layers}, {"chunks", depth->chunks.size()}});
   }
-  add_checksums(path, findings);
+  add_checksums(proof ? *proof : runfile::prove_run(path), findings);
   CHECK(complete > 0, "{}: no chunk is complete; run the sweep again to finish it", path.string());
 }
+
+}  // namespace
+
+extern const RunInspection sweep_inspection;
+const RunInspection sweep_inspection = {runfile::RunKind::sweep, inspect_run};
 
 }  // namespace gainlens::cli

@@ -1,28 +1,21 @@
 #include "cli/intervention_runs.h"
 
+#include "analyses/checks/unit_checks.h"
+#include "cli/run_kinds.h"
 #include "core/check.h"
 #include "core/counted.h"
 #include "interventions/index_range.h"
 #include "reports/interventions/interventions_report.h"
 #include "runfile/intervention_names.h"
 #include "runfile/patching_run.h"
-#include "runfile/run_kind.h"
 
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace gainlens::cli {
 
 namespace fs = std::filesystem;
-
-bool is_run_of_intervene(const fs::path& path) {
-  return runfile::is_run_of(path, {runfile::RunKind::interventions, runfile::RunKind::patching});
-}
-
-void refuse_run_of_intervene(const fs::path& path, std::string_view command) {
-  CHECK(!is_run_of_intervene(path),
-        "{}: {} is a run of intervene, which proves its writes whenever it measures; `gainlens report {}` shows it",
-        command, printable(path.string()), printable(path.string()));
-}
 
 std::string measured_tokens(const runfile::InterventionRun& run, const fs::path& path) {
   const auto number = [&](const char* name) {
@@ -52,19 +45,48 @@ runfile::InterventionNames names_of_run(const fs::path& path, const Json& reques
   return {family != request.end() && family->is_string() ? family->get<std::string>() : std::string("a model")};
 }
 
-}  // namespace
+using Results = std::vector<analyses::CheckResult>;
 
-reports::WrittenReport report_run_of_intervene(const fs::path& path, const fs::path& out,
-                                               const reports::Writing& writing) {
-  if (runfile::is_run_of(path, {runfile::RunKind::patching})) {
-    const runfile::PatchingRun run = runfile::read_patching_run(path);
-    const analyses::PatchingEffects effects = analyses::patching_effects(run);
-    return reports::write_patching_report({&effects, names_of_run(path, run.request)}, out, writing);
-  }
+Results check_interventions(const fs::path& path) {
+  return analyses::run_checks(analyses::unit_checks(), analyses::read_checked_interventions(path));
+}
+
+Results check_patches(const fs::path& path) {
+  return analyses::run_checks(analyses::unit_checks(), analyses::read_checked_patches(path));
+}
+
+void report_interventions(const ReportArguments& arguments, const GlobalOptions& global) {
+  const fs::path out = folder_to_write(arguments), path = arguments.runs.front();
+  const reports::Writing writing = writing_of(arguments);
   const runfile::InterventionRun run = runfile::read_intervention_run(path);
   const analyses::InterventionEffects effects = analyses::intervention_effects(run);
-  return reports::write_interventions_report({&effects, measured_tokens(run, path), names_of_run(path, run.request)},
-                                             out, writing);
+  finish_report(reports::write_interventions_report(
+                    {&effects, measured_tokens(run, path), names_of_run(path, run.request)}, out, writing),
+                out, global.json);
 }
+
+void report_patches(const ReportArguments& arguments, const GlobalOptions& global) {
+  const fs::path out = folder_to_write(arguments), path = arguments.runs.front();
+  const reports::Writing writing = writing_of(arguments);
+  const runfile::PatchingRun run = runfile::read_patching_run(path);
+  const analyses::PatchingEffects effects = analyses::patching_effects(run);
+  finish_report(reports::write_patching_report({&effects, names_of_run(path, run.request)}, out, writing), out,
+                global.json);
+}
+
+constexpr std::string_view not_compared =
+    "is a run of intervene, which proves its writes whenever it measures; `gainlens report {0}` shows it";
+
+}  // namespace
+
+extern const RunCommands intervention_commands, patching_commands;
+const RunCommands intervention_commands = {.kind = runfile::RunKind::interventions,
+                                           .check = check_interventions,
+                                           .report = report_interventions,
+                                           .instead_of_compare = not_compared};
+const RunCommands patching_commands = {.kind = runfile::RunKind::patching,
+                                       .check = check_patches,
+                                       .report = report_patches,
+                                       .instead_of_compare = not_compared};
 
 }  // namespace gainlens::cli

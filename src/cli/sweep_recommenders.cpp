@@ -4,6 +4,7 @@
 #include "cli/filtered_runs.h"
 #include "cli/given_run.h"
 #include "cli/name_list.h"
+#include "cli/run_kinds.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/counted.h"
@@ -17,6 +18,7 @@
 #include "recommend/finished_seeds.h"
 #include "recommend/recommender_files.h"
 #include "recommend/user_attention.h"
+#include "reports/attention/attention_report.h"
 #include "reports/terminal/attention_terminal.h"
 #include "runfile/attention_run.h"
 #include "runfile/run_file_name.h"
@@ -179,7 +181,22 @@ void print(const runfile::AttentionRun& run, const fs::path& file, bool computed
   print_arms(readings, false, reports::print_attention);
 }
 
+void report_swept_recommenders(const ReportArguments& arguments, const GlobalOptions& global) {
+  const fs::path out = folder_to_write(arguments);
+  analyses::AttentionOptions options;
+  options.seed = global.seed;
+  options.threads = static_cast<std::size_t>(std::max(at::get_num_threads(), 1));
+  const runfile::AttentionRun run = runfile::read_attention_run(arguments.runs.front());
+  finish_report(
+      reports::write_attention_report(run, analyses::attention_evidence(run, options), out, writing_of(arguments)), out,
+      global.json);
+}
+
 }  // namespace
+
+extern const RunCommands recommender_sweep_commands;
+const RunCommands recommender_sweep_commands = {.kind = runfile::RunKind::recommender_sweep,
+                                                .report = report_swept_recommenders};
 
 void add_recommender_sweep_options(CLI::App& command, RecommenderSweepArguments& arguments) {
   command.add_option("--data", arguments.data.path,

@@ -1,8 +1,10 @@
 #include "cli/commands.h"
+
+#include "analyses/checks/training_checks.h"
 #include "cli/given_run.h"
 #include "cli/interruption.h"
 #include "cli/knob_options.h"
-
+#include "cli/run_kinds.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/error.h"
@@ -169,7 +171,15 @@ std::string recipe_help() {
          "the data\nfollow from --seed. The bits of the weights depend on --threads too.";
 }
 
+std::vector<analyses::CheckResult> check_language_training(const std::filesystem::path& path) {
+  return analyses::run_checks(analyses::language_checks(), analyses::read_language_training(path));
+}
+
 }  // namespace
+
+extern const RunCommands language_training_commands;
+const RunCommands language_training_commands = {.kind = runfile::RunKind::language_training,
+                                                .check = check_language_training};
 
 void add_train(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* train = add_subcommand(app, subcommand_named("train"), "gainlens train language-model --help");

@@ -1,0 +1,83 @@
+// What the commands for every kind of run do with the runs of experiments.
+#include "analyses/experiment_comparison.h"
+#include "analyses/gain_decisions.h"
+#include "cli/check_parts.h"
+#include "cli/compare_parts.h"
+#include "cli/finetuned_run.h"
+#include "cli/given_run.h"
+#include "cli/run_kinds.h"
+#include "cli/written_report.h"
+#include "core/check.h"
+#include "core/console.h"
+#include "core/json.h"
+#include "experiment/proven_run.h"
+#include "reports/comparison/experiment_page.h"
+#include "reports/finetune/finetune_report.h"
+#include "reports/terminal/experiment_terminal.h"
+#include "runfile/experiment_run.h"
+
+#include <fmt/ranges.h>
+
+namespace gainlens::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<analyses::CheckResult> check_experiment_run(const fs::path& path) {
+  const runfile::ExperimentRun run = runfile::read_experiment_run(path);
+  analyses::CheckedExperiment checked(run);
+  note_files(checked, [&] {
+    const auto proven = experiment::read_proven_run(path, experiment::TrainingProof::files);
+    return fmt::format("{}", fmt::join(proven.unproven, " "));
+  });
+  return analyses::run_checks(analyses::experiment_checks(), checked);
+}
+
+void report_experiment(const ReportArguments& arguments, const GlobalOptions& global) {
+  const fs::path out = folder_to_write(arguments), path = arguments.runs.front();
+  analyses::ExperimentOptions options;
+  options.resampling.seed = options.resamples.seed = global.seed;
+  finish_report(reports::write_finetune_report(
+                    read_finetuned_run(path, printable(folder_of_run(path).filename().string()), options), out,
+                    writing_of(arguments)),
+                out, global.json);
+}
+
+void compare_experiments(const CompareArguments& arguments, const GlobalOptions& global) {
+  analyses::ExperimentOptions options{.scores = arguments.metrics, .margin = arguments.margin};
+  options.resampling.seed = global.seed;
+  options.resamples = {arguments.resamples, global.seed};
+  if (!arguments.out.empty()) check_holds_no_run(arguments.out);
+  const auto given = read_arms<runfile::ExperimentRun>(arguments.runs, &prove_experiment_run);
+  std::vector<analyses::ExperimentComparison> comparisons;
+  for (const analyses::ExperimentPair& pair : analyses::pair_arms(given.arms, arguments.pairing))
+    comparisons.push_back(analyses::compare_arms(pair, options));
+  given.tell();
+  if (!arguments.out.empty())
+    tell_written(reports::write_experiment_page(comparisons, given.sentences(), arguments.out), arguments.out,
+                 "compare");
+  if (!global.json) {
+    print_result("{}", reports::print_comparisons(comparisons));
+    return;
+  }
+  OrderedJson json = {{"comparisons", OrderedJson::array()}};
+  for (const analyses::ExperimentComparison& comparison : comparisons)
+    json["comparisons"].push_back(to_json(comparison));
+  for (const analyses::GainDecision& row : analyses::decide(comparisons))
+    json["comparisons"][row.comparison]["scores"][comparisons[row.comparison].scores[row.metric].score.name]
+        ["decision"] = to_json(row);
+  print_result("{}\n", json_text(json, 2));
+}
+
+constexpr std::string_view experiment_compare_options[] = {"--margin"};
+
+}  // namespace
+
+extern const RunCommands experiment_commands;
+const RunCommands experiment_commands = {.kind = runfile::RunKind::experiment,
+                                         .check = check_experiment_run,
+                                         .report = report_experiment,
+                                         .compare = compare_experiments,
+                                         .compare_options = experiment_compare_options};
+
+}  // namespace gainlens::cli
