@@ -23,7 +23,7 @@
 #include <vector>
 
 namespace gainlens::testing {
-namespace {
+namespace run_kinds_test {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
@@ -114,5 +114,5 @@ TEST_F(RunKindCommands, APipeInThePlaceOfARunIsRefused) {
   }
 }
 
-}  // namespace
+}  // namespace run_kinds_test
 }  // namespace gainlens::testing

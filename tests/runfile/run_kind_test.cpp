@@ -21,7 +21,7 @@
 #include <string>
 
 namespace gainlens::runfile {
-namespace {
+namespace run_kind_test {
 
 namespace fs = std::filesystem;
 using gainlens::testing::refusal_of;
@@ -178,5 +178,5 @@ TEST_F(RunKinds, AToyKindTakesALineInTheList) {
   EXPECT_THAT(refusal_of([&] { identify(run_, marks); }), HasSubstr("is two kinds of run at once"));
 }
 
-}  // namespace
+}  // namespace run_kind_test
 }  // namespace gainlens::runfile
