@@ -25,8 +25,8 @@ constexpr std::size_t budget_of_the_manual = 90'000;
 constexpr std::size_t usual_budget = 1'500;
 
 /// The most words of each page: what stands between white space and has a letter or a digit. Pages without a row have
-/// usual_budget. A page near its budget is made shorter, or its reference part becomes a page of its own; a larger number
-/// here is the last resort, and has to be saved on another page.
+/// usual_budget. A page near its budget is made shorter, or its reference part becomes a page of its own; a larger
+/// number here is the last resort, and has to be saved on another page.
 const std::map<std::string, std::size_t>& page_budgets() {
   static const std::map<std::string, std::size_t> budgets = {
       {"analyses/intervention.md", 2'550},
