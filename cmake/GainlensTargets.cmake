@@ -77,9 +77,9 @@ function(gainlens_library name)
 endfunction()
 
 # gainlens_test(NAME [TORCH] SOURCES file... [COST seconds] [DEPENDS target...])
-# makes gainlens_test_NAME and registers each of its suites (GainlensSuites.cmake). Sources X_test.cpp are compiled eight
-# at a time: what is local to one of them stands in a namespace X_test. COST: what its longest suites take, roughly.
-# CTest starts with the longest ones, so that none runs alone at the end.
+# makes gainlens_test_NAME and registers each of its suites (GainlensSuites.cmake). Sources X_test.cpp are compiled
+# eight at a time: what is local to one of them stands in a namespace X_test. COST: what its longest suites take,
+# roughly. CTest starts with the longest ones, so that none runs alone at the end.
 function(gainlens_test name)
   cmake_parse_arguments(arg "TORCH" "COST" "SOURCES;DEPENDS" ${ARGN})
   if(NOT arg_COST)
