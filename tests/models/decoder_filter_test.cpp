@@ -16,12 +16,12 @@
 namespace gainlens::models {
 namespace decoder_filter_test {
 
-using testing::filter_for_tests;
+using gainlens::testing::filter_for_tests;
+using gainlens::testing::logits;
+using gainlens::testing::RandomWeights;
+using gainlens::testing::small_config;
+using gainlens::testing::some_tokens;
 using ::testing::HasSubstr;
-using testing::logits;
-using testing::RandomWeights;
-using testing::small_config;
-using testing::some_tokens;
 using ::testing::ThrowsMessage;
 
 DecoderConfig filtered_config() {
@@ -398,11 +398,12 @@ TEST(DecoderFilter, FullRankIsTheExactJacobian) {
   for (const bool gated : {true, false}) {
     exact.gated_mlp = factors.gated_mlp = gated;
     const hooks::Tokens tokens = some_tokens(exact, 1, 15);
-    Decoder of_exact = testing::random_decoder(exact), of_factors = testing::random_decoder(factors);
+    Decoder of_exact = gainlens::testing::random_decoder(exact),
+            of_factors = gainlens::testing::random_decoder(factors);
     EXPECT_TRUE(at::allclose(logits(of_factors, tokens), logits(of_exact, tokens), 1e-9, 1e-9));
     EXPECT_NEAR(of_factors.jacobian_energy().at(0), 1, 1e-12);
     factors.filter->jacobian_rank = 2;
-    Decoder of_two = testing::random_decoder(factors);
+    Decoder of_two = gainlens::testing::random_decoder(factors);
     EXPECT_FALSE(at::allclose(logits(of_two, tokens), logits(of_exact, tokens), 1e-9, 1e-9));
     EXPECT_LT(of_two.jacobian_energy().at(0), 1);
     factors.filter->jacobian_rank = 16;
@@ -416,7 +417,7 @@ TEST(DecoderFilter, AttentionOperationsAgreeWithWindowsCapsAndOtherBiases) {
     config.attention_soft_cap = 0.8;
     config.positions = Positions::alibi;
     config.alibi.bfloat16 = rounded;
-    Decoder model = testing::random_decoder(config);
+    Decoder model = gainlens::testing::random_decoder(config);
     const hooks::Tokens tokens = some_tokens(config, 2, 40);
     MaterialisedAttention materialised;
     StatisticsAttention statistics([](auto, auto&&) {});
@@ -428,7 +429,7 @@ TEST(DecoderFilter, AttentionOperationsAgreeWithWindowsCapsAndOtherBiases) {
 
 TEST(DecoderFilter, StatisticsAreThoseOfTheWeightsWithItsBiases) {
   const DecoderConfig config = filtered_config();
-  Decoder model = testing::random_decoder(config);
+  Decoder model = gainlens::testing::random_decoder(config);
   const hooks::Tokens tokens = some_tokens(config, 2, 30);
   std::vector<kernels::QueryStatistics> found;
   StatisticsAttention statistics([&](auto, kernels::QueryStatistics&& seen) { found.push_back(std::move(seen)); });
@@ -454,7 +455,7 @@ TEST(DecoderFilter, StatisticsAreThoseOfTheWeightsWithItsBiases) {
 
 TEST(DecoderFilter, AReplacedPatternDecidesTheMoments) {
   const DecoderConfig config = filtered_config();
-  Decoder model = testing::random_decoder(config);
+  Decoder model = gainlens::testing::random_decoder(config);
   const hooks::Tokens tokens = some_tokens(config, 2, 10);
   hooks::Hooks same;
   same.replace(hooks::Glob("blocks.*.attn.hook_pattern"),

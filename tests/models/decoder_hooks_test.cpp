@@ -14,11 +14,11 @@
 namespace gainlens::models {
 namespace decoder_hooks_test {
 
-using testing::filter_for_tests;
+using gainlens::testing::filter_for_tests;
+using gainlens::testing::RandomWeights;
+using gainlens::testing::small_config;
+using gainlens::testing::some_tokens;
 using ::testing::HasSubstr;
-using testing::RandomWeights;
-using testing::small_config;
-using testing::some_tokens;
 using ::testing::ThrowsMessage;
 
 DecoderConfig config_of(const std::string& arm) {

@@ -16,11 +16,11 @@
 namespace gainlens::models {
 namespace decoder_options_test {
 
+using gainlens::testing::logits;
+using gainlens::testing::RandomWeights;
+using gainlens::testing::small_config;
+using gainlens::testing::some_tokens;
 using ::testing::HasSubstr;
-using testing::logits;
-using testing::RandomWeights;
-using testing::small_config;
-using testing::some_tokens;
 using ::testing::ThrowsMessage;
 
 /// One layer, so that earlier tokens reach the last one through keys and values alone.
@@ -157,7 +157,7 @@ TEST(DecoderOptions, AStretchedBaseByHand) {
 
 TEST(DecoderOptions, TheFilterRefusesParallelParts) {
   DecoderConfig config = small_config();
-  config.filter = testing::filter_for_tests();
+  config.filter = gainlens::testing::filter_for_tests();
   EXPECT_NO_THROW(check_filter(config, "here"));
   config.parallel_residual = true;
   EXPECT_THAT([&] { check_filter(config, "here"); },

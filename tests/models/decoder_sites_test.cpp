@@ -13,16 +13,16 @@
 namespace gainlens::models {
 namespace decoder_sites_test {
 
+using gainlens::testing::every_option;
+using gainlens::testing::logits;
+using gainlens::testing::NamedConfig;
+using gainlens::testing::random_decoder;
+using gainlens::testing::RandomWeights;
+using gainlens::testing::small_config;
+using gainlens::testing::some_tokens;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
-using testing::every_option;
 using ::testing::HasSubstr;
-using testing::logits;
-using testing::NamedConfig;
-using testing::random_decoder;
-using testing::RandomWeights;
-using testing::small_config;
-using testing::some_tokens;
 using ::testing::ThrowsMessage;
 
 constexpr std::int64_t batch = 2, positions = 12;

@@ -14,14 +14,14 @@
 namespace gainlens::models {
 namespace decoder_test {
 
+using gainlens::testing::logits;
+using gainlens::testing::NamedConfig;
+using gainlens::testing::random_decoder;
+using gainlens::testing::RandomWeights;
+using gainlens::testing::small_config;
+using gainlens::testing::some_tokens;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::logits;
-using testing::NamedConfig;
-using testing::random_decoder;
-using testing::RandomWeights;
-using testing::small_config;
-using testing::some_tokens;
 using ::testing::ThrowsMessage;
 
 at::Tensor doubles(std::vector<double> values, std::vector<std::int64_t> shape) {
@@ -157,7 +157,7 @@ TEST_P(EveryOption, GradientsMatchCentralDifferences) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Decoder, EveryOption, ::testing::ValuesIn(testing::every_option()),
+INSTANTIATE_TEST_SUITE_P(Decoder, EveryOption, ::testing::ValuesIn(gainlens::testing::every_option()),
                          [](const auto& param) { return param.param.name; });
 
 TEST(Decoder, AWindowHidesOlderTokens) {
@@ -191,7 +191,7 @@ TEST(Decoder, RopeScalingChangesTheLogits) {
   const hooks::Tokens tokens = some_tokens(config, 1, 12);
   Decoder plain = random_decoder(config);
   const at::Tensor expected = logits(plain, tokens);
-  for (const NamedConfig& option : testing::every_option()) {
+  for (const NamedConfig& option : gainlens::testing::every_option()) {
     if (option.config.rope.scaling == RopeScaling::none) continue;
     Decoder model = random_decoder(option.config);
     EXPECT_FALSE(at::allclose(logits(model, tokens), expected, 1e-3, 1e-3)) << option.name;

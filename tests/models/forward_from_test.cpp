@@ -9,10 +9,10 @@
 namespace gainlens::models {
 namespace forward_from_test {
 
-using testing::every_option;
-using testing::NamedConfig;
-using testing::RandomWeights;
-using testing::some_tokens;
+using gainlens::testing::every_option;
+using gainlens::testing::NamedConfig;
+using gainlens::testing::RandomWeights;
+using gainlens::testing::some_tokens;
 
 /// A filter's precision is not in the stream.
 std::vector<NamedConfig> options_without_filter() {
@@ -54,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(EveryOption, ForwardFrom, ::testing::ValuesIn(options_w
                          [](const auto& tested) { return tested.param.name; });
 
 TEST(ForwardFromTheEnd, RunsTheFinalNormAlone) {
-  const DecoderConfig config = testing::small_config();
+  const DecoderConfig config = gainlens::testing::small_config();
   Decoder model(config, RandomWeights(4, at::kFloat).of(config));
   const hooks::Tokens tokens = some_tokens(config, 1, 5);
   const hooks::Hooks nothing;
@@ -67,13 +67,13 @@ TEST(ForwardFromTheEnd, RunsTheFinalNormAlone) {
 }
 
 TEST(ForwardFromTheEnd, RefusesAFilterAndAnotherShape) {
-  DecoderConfig config = testing::small_config();
+  DecoderConfig config = gainlens::testing::small_config();
   const hooks::Tokens tokens = some_tokens(config, 1, 5);
   const hooks::Hooks nothing;
   const hooks::ForwardRequest request{&tokens, {}, &nothing};
   Decoder plain(config, RandomWeights(4, at::kFloat).of(config));
   EXPECT_THROW(plain.forward_from(0, at::zeros({1, 4, config.width}), {&request, 1}), InternalError);
-  config.filter = testing::filter_for_tests();
+  config.filter = gainlens::testing::filter_for_tests();
   Decoder filtered(config, RandomWeights(4, at::kFloat).of(config));
   EXPECT_THROW(filtered.forward_from(0, at::zeros({1, 5, config.width}), {&request, 1}), InternalError);
 }

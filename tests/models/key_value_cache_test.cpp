@@ -16,11 +16,11 @@
 namespace gainlens::models {
 namespace key_value_cache_test {
 
-using testing::every_option;
+using gainlens::testing::every_option;
+using gainlens::testing::NamedConfig;
+using gainlens::testing::RandomWeights;
+using gainlens::testing::small_config;
 using ::testing::HasSubstr;
-using testing::NamedConfig;
-using testing::RandomWeights;
-using testing::small_config;
 using ::testing::ThrowsMessage;
 using Ids = std::vector<std::int64_t>;
 
