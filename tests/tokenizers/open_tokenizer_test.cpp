@@ -43,7 +43,8 @@ TEST_F(OpenTokenizer, ALoopOfLinksIsATokenizerThatCannotBeRead) {
   put_json();
   std::filesystem::create_symlink("tokenizer_config.json", path("tokenizer_config.json"));
   EXPECT_THAT([&] { open_tokenizer(folder_.path()); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("tokenizer_config.json: cannot be read: Too many levels")));
+              ThrowsMessage<InvalidArgument>(
+                  HasSubstr("tokenizer_config.json: cannot be opened for reading: Too many levels")));
 }
 
 TEST_F(OpenTokenizer, FolderWithOneGgufStandsForIt) {
