@@ -76,16 +76,30 @@ function(gainlens_library name)
   add_library(gainlens::${name} ALIAS gainlens_${name})
 endfunction()
 
-# gainlens_test(NAME [TORCH] SOURCES file... [COST seconds] [DEPENDS target...])
+# Tests have two tiers. `scripts/test` builds and runs those by which a user trusts a build: the numbers, and the
+# commands on every golden. `scripts/test --all` adds those with the label "thorough", whose programs are not part of
+# the target "all" but of "thorough_tests": what the program says, pages, faults, options, every dtype.
+add_custom_target(thorough_tests)
+function(gainlens_thorough target)
+  set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
+  add_dependencies(thorough_tests ${target})
+endfunction()
+
+# gainlens_test(NAME [TORCH] [THOROUGH] SOURCES file... [COST seconds] [THOROUGH_SUITES suite...] [DEPENDS target...])
 # makes gainlens_test_NAME and registers each of its suites (GainlensSuites.cmake). Sources X_test.cpp are compiled
 # eight at a time: what is local to one of them stands in a namespace X_test. COST: what its longest suites take,
-# roughly. CTest starts with the longest ones, so that none runs alone at the end.
+# roughly. CTest starts with the longest ones, so that none runs alone at the end. THOROUGH: the program is of the
+# second tier; THOROUGH_SUITES: these suites of a program of the first tier are.
 function(gainlens_test name)
-  cmake_parse_arguments(arg "TORCH" "COST" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "TORCH;THOROUGH" "COST" "SOURCES;THOROUGH_SUITES;DEPENDS" ${ARGN})
   if(NOT arg_COST)
     set(arg_COST 1)
   endif()
   add_executable(gainlens_test_${name} ${arg_SOURCES})
+  if(arg_THOROUGH)
+    gainlens_thorough(gainlens_test_${name})
+    set(arg_THOROUGH_SUITES .)  # a regular expression that all names match
+  endif()
   set_target_properties(gainlens_test_${name} PROPERTIES UNITY_BUILD ${GAINLENS_UNITY} UNITY_BUILD_BATCH_SIZE 8)
   list(FILTER arg_SOURCES EXCLUDE REGEX _test[.]cpp$)
   set_source_files_properties(${arg_SOURCES} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
@@ -107,6 +121,7 @@ function(gainlens_test name)
   set(file ${CMAKE_CURRENT_BINARY_DIR}/gainlens_test_${name}_suites.cmake)
   file(GENERATE OUTPUT ${file} CONTENT "set(program \"$<TARGET_FILE:gainlens_test_${name}>\")
 set(prefix ${name})
+set(thorough \"${arg_THOROUGH_SUITES}\")
 set(properties COST ${arg_COST} TIMEOUT 600 ENVIRONMENT OMP_NUM_THREADS=1)  # tests run in parallel, one core each
 include(${PROJECT_SOURCE_DIR}/cmake/GainlensSuites.cmake)
 ")

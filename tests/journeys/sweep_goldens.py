@@ -1,15 +1,17 @@
 """Sweeps golden checkpoints with the built program and compares every dataset of their run.h5 with the reference.
 
-    python tests/journeys/sweep_goldens.py build/gainlens [--jobs N] [--many-runs LIBRARY] [--shared | NAME...]
+    python tests/journeys/sweep_goldens.py build/gainlens [--jobs N] [--many-runs LIBRARY] [--shared | --part PART |
+      NAME...]
 
 Needs numpy and h5py. NAME is a folder of tests/golden/models or a file of tests/golden/gguf; without a NAME, all are
 swept whose checkpoints ship, or with --shared all others. With LIBRARY (tests/support/many_runs.cpp), gainlens-compute
 is loaded once for each job and forks for each call: to load it takes longer than most calls.
 Each golden is swept at two lengths with --per-query, in float64, float32 and bfloat16. A GGUF file, which has the
-weights of a folder, is swept in float32 alone. Then audit, sinks, sink-vs-k and report read the run in float32. If
-every dataset of a GGUF file's run has the bits of the folder's run, these commands are not called for it: they would
-read the same numbers again. tests/golden/sweep_reference.py computes the expected numbers; it shares nothing with the
-sweep.
+weights of a folder, is swept in float32 alone. `--part first`: in float32, and in the other dtypes those that represent
+the kinds of layers; `--part rest`: what this leaves out. Then audit, sinks, sink-vs-k and report read the run in
+float32. If every dataset of a GGUF file's run has the bits of the folder's run, these commands are not called for it:
+they would read the same numbers again. tests/golden/sweep_reference.py computes the expected numbers; it shares nothing
+with the sweep.
 Each golden gives one line, and one more for each complaint. The last lines count, and name the goldens that failed.
 Exit code 1: something differs. 77: numpy or h5py is missing, or all goldens asked for are shared data that are absent.
 """
@@ -49,6 +51,12 @@ SINK_MARGIN = {"float64": 1e-6, "float32": 1e-4, "bfloat16": 0.05}  # largest er
 SINK_THRESHOLD = 0.3  # column mean of the keys that `without_sinks` leaves out
 BFLOAT16_MARGIN = 0.03  # largest error of the sink lemma's bound in bfloat16
 REPORTED = "float32"  # the dtype whose run is given to all commands: the figures of a report take seconds
+# One golden for each kind of attention, of layer and of weights.
+REPRESENTATIVES = (
+    "bloom deepseek-v3 falcon-groups gemma2 gemma3 gpt-oss-mxfp4 gpt2 lfm2 llama llama-rope-yarn mimo-v2-flash mixtral "
+    "phi3-window qwen3-5 qwen3-gate-headwise qwen3-next"
+).split()
+DRAWN = ("deepseek-v3", "gemma3", "gpt-oss-mxfp4", "gpt2", "lfm2", "llama", "mimo-v2-flash", "qwen3-gate-headwise")
 CALL_SECONDS = 300  # of one call of the program; it takes one or two
 CACHE = tempfile.TemporaryDirectory()
 
@@ -56,12 +64,16 @@ CACHE = tempfile.TemporaryDirectory()
 class Golden:
     """A checkpoint, and the expected result of its sweep."""
 
-    def __init__(self, name):
+    def __init__(self, name, part=None):
         gguf = name.endswith(".gguf")
         twins = json.loads((GOLDEN / "gguf" / "twins.json").read_text())
         folder = GOLDEN / "models" / (twins[name] if gguf else name)
         self.name = name
         self.dtypes = (REPORTED,) if gguf else DTYPES
+        if part and name not in REPRESENTATIVES:
+            self.dtypes = tuple(dtype for dtype in self.dtypes if (dtype == REPORTED) == (part == "first"))
+        elif part == "rest":
+            self.dtypes = ()
         self.checkpoint = GOLDEN / "gguf" / name if gguf else folder
         if not gguf and not (folder / "config.json").exists():
             self.checkpoint = SHARED_DATA / "models" / name
@@ -490,9 +502,10 @@ def sweep(program, golden, dtype, folder, twin, result):
             # A command may refuse the run as too small, with a reason.
             for command in ("audit", "sinks", "sink-vs-k"):
                 complaints += run(program, command, out, allowed=(0, 2))
-            # The numbers are compared, not the drawings: PDF and PNG of each would take a quarter of the time.
+            # The numbers are compared, not the drawings, which would take most of the time.
             style = out / "style.json"
-            style.write_text(json.dumps({"formats": ["svg"]}))
+            figures = {} if golden.name in DRAWN else {"figures": ["sink-map"]}
+            style.write_text(json.dumps({"formats": ["svg"]} | figures))
             failed = run(program, "report", out, "--style", style)
             complaints += failed or compare_report(golden, dtype, out / "report" / "summary.json")
     result.complaints += [f"{dtype}: {complaint}" for complaint in complaints]
@@ -503,11 +516,14 @@ def sweep(program, golden, dtype, folder, twin, result):
     return out / "run.h5"
 
 
-def check(program, name, folder, twin):
-    """Sweeps one golden in every dtype. Returns the result, and the run.h5 in the reported dtype, if it is sound."""
+def check(program, part, name, folder, twin):
+    """Sweeps one golden in every dtype of the part.
+
+    Returns the result, and the run.h5 in the reported dtype, if it is sound.
+    """
     start, result, reported = time.monotonic(), Result(name), None
     try:
-        golden = Golden(name)
+        golden = Golden(name, part)
         if golden.absent:
             result.absent = golden.checkpoint
             return result, None
@@ -521,14 +537,16 @@ def check(program, name, folder, twin):
     return result, reported
 
 
-def check_twins(program, names):
+def check_twins(program, part, names):
     """Checks goldens of the same weights, the folder first. Prints and returns their results."""
     results, twin = [], None
+    if part == "rest":
+        names = [name for name in names if name not in REPRESENTATIVES and not name.endswith(".gguf")]
     with tempfile.TemporaryDirectory() as place:
         for name in names:
             folder = pathlib.Path(place) / name
             folder.mkdir()
-            result, run_file = check(program, name, folder, twin)
+            result, run_file = check(program, part, name, folder, twin)
             twin = twin or run_file
             print("\n".join(result.lines()), flush=True)
             results.append(result)
@@ -555,13 +573,16 @@ def main():
     parser.add_argument("names", nargs="*")
     parser.add_argument("--jobs", type=int, default=1, help="goldens at a time; the program does most of the work")
     parser.add_argument("--shared", action="store_true", help="the goldens whose checkpoints do not ship")
+    parser.add_argument("--part", choices=("first", "rest"), help="of the dtypes; default: all")
     parser.add_argument("--many-runs", type=pathlib.Path, help="library that lets one loaded program do many calls")
     arguments = parser.parse_intermixed_args()
     if arguments.shared and arguments.names:
         parser.error("--shared: names all goldens that do not ship; leave it out beside NAME")
+    if arguments.part and (arguments.shared or arguments.names):
+        parser.error("--part: of all goldens that ship; leave it out beside --shared and NAME")
     path, library = arguments.program.resolve(), arguments.many_runs
     program = ServedProgram(path, library.resolve()) if library else Program(path)
-    work = functools.partial(check_twins, program)
+    work = functools.partial(check_twins, program, arguments.part)
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         results = [result for group in pool.map(work, groups_of(arguments.names, arguments.shared)) for result in group]
     program.end()
