@@ -13,7 +13,7 @@ foreach(_name core formats runfile tokenizers kernels data hooks bft models gene
   install(TARGETS gainlens_${_name} EXPORT gainlens ARCHIVE INCLUDES DESTINATION ${_headers})
   get_target_property(_folder gainlens_${_name} SOURCE_DIR)
   install(DIRECTORY ${_folder}/ DESTINATION ${_headers}/${_name} FILES_MATCHING PATTERN "*.h"
-          PATTERN demo EXCLUDE PATTERN check.h EXCLUDE)
+          PATTERN check.h EXCLUDE)
 endforeach()
 
 # Second libraries of src/bft, src/models and src/recommend, whose headers are installed above: their parts without

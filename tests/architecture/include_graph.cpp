@@ -145,7 +145,7 @@ const std::map<std::string, Layer>& layers() {
 
 std::vector<std::string> plain_libraries_with_torch(const fs::path& root) {
   std::vector<std::string> found;
-  for (const char* top : {"src", "hooks", "data", "analyses", "reports"}) {
+  for (const char* top : {"src", "hooks", "analyses", "reports"}) {
     if (!fs::exists(root / top)) continue;
     for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
       if (entry.path().filename() != "CMakeLists.txt") continue;
@@ -164,7 +164,7 @@ std::vector<std::string> plain_libraries_with_torch(const fs::path& root) {
 
 std::vector<std::string> forbidden_includes(const fs::path& root) {
   std::vector<std::string> found;
-  for (const char* top : {"src", "hooks", "data", "analyses", "reports"}) {
+  for (const char* top : {"src", "hooks", "analyses", "reports"}) {
     if (!fs::exists(root / top)) continue;
     for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
       if (entry.is_regular_file() && is_source(entry.path())) check_file(root, fs::relative(entry.path(), root), found);

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 std::vector<std::string> uses_of(const std::vector<std::string>& words, const fs::path& root,
                                  const std::function<bool(const std::string& path, const std::string& word)>& allowed) {
   std::vector<std::string> uses;
-  for (const char* folder : {"src", "data", "hooks", "analyses", "reports"}) {
+  for (const char* folder : {"src", "hooks", "analyses", "reports"}) {
     if (!fs::exists(root / folder)) continue;
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
       const fs::path path = fs::relative(entry.path(), root);
