@@ -12,6 +12,7 @@
 #include "hwy/foreach_target.h"  // includes this file once for each instruction set
 #include "hwy/highway.h"
 #include "kernels/stored_vectors-inl.h"
+#include "kernels/vector_table-inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
@@ -190,32 +191,17 @@ float Poison(ElementType type, const void* x, std::int64_t count) {
   return hn::GetLane(hn::SumOfLanes(tag, sum));
 }
 
-constexpr RowVectors row_vectors_of_target = {.widen = Widen,
-                                              .narrow = Narrow,
-                                              .normalise = Normalise,
-                                              .norm_gradient = NormGradient,
-                                              .scale = Scale,
-                                              .rotate = Rotate,
-                                              .poison = Poison};
+constexpr RowVectors row_vectors_table = {.widen = Widen,
+                                          .narrow = Narrow,
+                                          .normalise = Normalise,
+                                          .norm_gradient = NormGradient,
+                                          .scale = Scale,
+                                          .rotate = Rotate,
+                                          .poison = Poison};
 
 }  // namespace
-
-// Highway dispatches plain functions.
-const RowVectors* RowVectorsOfTarget() {
-  return &row_vectors_of_target;
-}
 
 }  // namespace gainlens::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#if HWY_ONCE
-namespace gainlens::kernels {
-
-HWY_EXPORT(RowVectorsOfTarget);
-
-const RowVectors& row_vectors() {
-  return *GAINLENS_DISPATCH(RowVectorsOfTarget)();
-}
-
-}  // namespace gainlens::kernels
-#endif  // HWY_ONCE
+GAINLENS_VECTOR_TABLE(RowVectors, row_vectors)

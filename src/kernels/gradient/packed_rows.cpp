@@ -14,6 +14,7 @@
 #include "hwy/contrib/math/math-inl.h"
 #include "kernels/strip_products-inl.h"
 #include "kernels/stored_vectors-inl.h"
+#include "kernels/vector_table-inl.h"
 #include "kernels/gradient/row_vectors-inl.h"
 // clang-format on
 
@@ -124,27 +125,11 @@ void Gradients(const PackedHead& head, std::int64_t query, std::int64_t keys, co
   }
 }
 
-constexpr PackedRows packed_rows_of_target = {
-    .weights = Weights, .mix = Mix, .moments = Moments, .gradients = Gradients};
+constexpr PackedRows packed_rows_table = {.weights = Weights, .mix = Mix, .moments = Moments, .gradients = Gradients};
 
 }  // namespace
-
-// Highway dispatches plain functions.
-const PackedRows* PackedRowsOfTarget() {
-  return &packed_rows_of_target;
-}
 
 }  // namespace gainlens::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#if HWY_ONCE
-namespace gainlens::kernels {
-
-HWY_EXPORT(PackedRowsOfTarget);
-
-const PackedRows& packed_rows() {
-  return *GAINLENS_DISPATCH(PackedRowsOfTarget)();
-}
-
-}  // namespace gainlens::kernels
-#endif  // HWY_ONCE
+GAINLENS_VECTOR_TABLE(PackedRows, packed_rows)

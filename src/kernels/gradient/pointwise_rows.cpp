@@ -13,6 +13,7 @@
 #include "hwy/contrib/math/math-inl.h"
 #include "kernels/strip_products-inl.h"
 #include "kernels/stored_vectors-inl.h"
+#include "kernels/vector_table-inl.h"
 #include "kernels/gradient/row_vectors-inl.h"
 // clang-format on
 
@@ -138,26 +139,11 @@ void Gradients(const PackedHead& head, std::int64_t query, std::int64_t keys, co
   }
 }
 
-constexpr PointwiseRows pointwise_rows_of_target = {.weights = Weights, .variance = Variance, .gradients = Gradients};
+constexpr PointwiseRows pointwise_rows_table = {.weights = Weights, .variance = Variance, .gradients = Gradients};
 
 }  // namespace
-
-// Highway dispatches plain functions.
-const PointwiseRows* PointwiseRowsOfTarget() {
-  return &pointwise_rows_of_target;
-}
 
 }  // namespace gainlens::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#if HWY_ONCE
-namespace gainlens::kernels {
-
-HWY_EXPORT(PointwiseRowsOfTarget);
-
-const PointwiseRows& pointwise_rows() {
-  return *GAINLENS_DISPATCH(PointwiseRowsOfTarget)();
-}
-
-}  // namespace gainlens::kernels
-#endif  // HWY_ONCE
+GAINLENS_VECTOR_TABLE(PointwiseRows, pointwise_rows)

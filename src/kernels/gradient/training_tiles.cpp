@@ -15,6 +15,7 @@
 #include "kernels/power_of_two-inl.h"
 #include "kernels/strip_products-inl.h"
 #include "kernels/stored_vectors-inl.h"
+#include "kernels/vector_table-inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
@@ -489,7 +490,7 @@ void AddGradients(const QueryBlock& block, const PackedKeys& keys, const KeyGrad
   keys.biases != nullptr ? AddGradientsOf<true>(block, keys, gradients) : AddGradientsOf<false>(block, keys, gradients);
 }
 
-constexpr TrainingTiles training_tiles_of_target = {
+constexpr TrainingTiles training_tiles_table = {
     .panel_queries = panel_columns,
     .pack = Pack,
     .unpack = Unpack,
@@ -501,22 +502,7 @@ constexpr TrainingTiles training_tiles_of_target = {
 
 }  // namespace
 
-// Highway dispatches plain functions.
-const TrainingTiles* TrainingTilesOfTarget() {
-  return &training_tiles_of_target;
-}
-
 }  // namespace gainlens::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#if HWY_ONCE
-namespace gainlens::kernels {
-
-HWY_EXPORT(TrainingTilesOfTarget);
-
-const TrainingTiles& training_tiles() {
-  return *GAINLENS_DISPATCH(TrainingTilesOfTarget)();
-}
-
-}  // namespace gainlens::kernels
-#endif  // HWY_ONCE
+GAINLENS_VECTOR_TABLE(TrainingTiles, training_tiles)

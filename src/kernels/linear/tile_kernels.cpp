@@ -14,6 +14,7 @@
 #include "hwy/contrib/math/math-inl.h"
 #include "kernels/strip_products-inl.h"
 #include "kernels/stored_vectors-inl.h"
+#include "kernels/vector_table-inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
@@ -412,7 +413,7 @@ void LogitGradients(std::int64_t rows, std::int64_t columns, float* HWY_RESTRICT
   }
 }
 
-constexpr TileKernels tile_kernels_of_target = {
+constexpr TileKernels tile_kernels_table = {
     .columns = PanelColumns<float>(),
     .rows = strip_rows,
     .multiply = Multiply,
@@ -429,22 +430,7 @@ constexpr TileKernels tile_kernels_of_target = {
 
 }  // namespace
 
-// Highway dispatches plain functions.
-const TileKernels* TileKernelsOfTarget() {
-  return &tile_kernels_of_target;
-}
-
 }  // namespace gainlens::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#if HWY_ONCE
-namespace gainlens::kernels {
-
-HWY_EXPORT(TileKernelsOfTarget);
-
-const TileKernels& tile_kernels() {
-  return *GAINLENS_DISPATCH(TileKernelsOfTarget)();
-}
-
-}  // namespace gainlens::kernels
-#endif  // HWY_ONCE
+GAINLENS_VECTOR_TABLE(TileKernels, tile_kernels)

@@ -13,6 +13,7 @@
 #include "hwy/foreach_target.h"  // includes this file once for each instruction set
 #include "hwy/highway.h"
 #include "kernels/strip_products-inl.h"
+#include "kernels/vector_table-inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
@@ -290,7 +291,7 @@ void PackValueRows(Rows<const Real> values, std::int64_t count, std::int64_t dim
 }
 
 template <typename Real>
-constexpr PanelKernels<Real> panel_kernels_of_target = {
+constexpr PanelKernels<Real> panel_kernels_table = {
     .columns = PanelColumns<Real>(),
     .rows = strip_rows,
     .score_tile = ScoreTile<Real>,
@@ -300,31 +301,8 @@ constexpr PanelKernels<Real> panel_kernels_of_target = {
     .pack_value_rows = PackValueRows<Real>,
 };
 
-// Highway dispatches plain functions.
-const PanelKernels<float>* PanelKernelsOfFloat() {
-  return &panel_kernels_of_target<float>;
-}
-const PanelKernels<double>* PanelKernelsOfDouble() {
-  return &panel_kernels_of_target<double>;
-}
-
 }  // namespace gainlens::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#if HWY_ONCE
-namespace gainlens::kernels {
-
-HWY_EXPORT(PanelKernelsOfFloat);
-HWY_EXPORT(PanelKernelsOfDouble);
-
-template <>
-const PanelKernels<float>& panel_kernels() {
-  return *GAINLENS_DISPATCH(PanelKernelsOfFloat)();
-}
-template <>
-const PanelKernels<double>& panel_kernels() {
-  return *GAINLENS_DISPATCH(PanelKernelsOfDouble)();
-}
-
-}  // namespace gainlens::kernels
-#endif  // HWY_ONCE
+GAINLENS_VECTOR_TABLE_FOR(PanelKernels, panel_kernels, float)
+GAINLENS_VECTOR_TABLE_FOR(PanelKernels, panel_kernels, double)

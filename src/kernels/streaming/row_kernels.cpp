@@ -14,6 +14,7 @@
 #include "hwy/highway.h"
 #include "hwy/contrib/math/math-inl.h"
 #include "kernels/power_of_two-inl.h"
+#include "kernels/vector_table-inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
@@ -350,7 +351,7 @@ void SummariseDimensions(Summary summary, const DimensionRows<Real>& rows, std::
 }
 
 template <typename Real>
-constexpr RowKernels<Real> row_kernels_of_target = {
+constexpr RowKernels<Real> row_kernels_table = {
     .cap_scores = CapScores<Real>,
     .absorb_scores = AbsorbScores<Real>,
     .masses_of_first = MassesOfFirst<Real>,
@@ -362,31 +363,8 @@ constexpr RowKernels<Real> row_kernels_of_target = {
     .summarise_dimensions = SummariseDimensions<Real>,
 };
 
-// Highway dispatches plain functions.
-const RowKernels<float>* RowKernelsOfFloat() {
-  return &row_kernels_of_target<float>;
-}
-const RowKernels<double>* RowKernelsOfDouble() {
-  return &row_kernels_of_target<double>;
-}
-
 }  // namespace gainlens::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#if HWY_ONCE
-namespace gainlens::kernels {
-
-HWY_EXPORT(RowKernelsOfFloat);
-HWY_EXPORT(RowKernelsOfDouble);
-
-template <>
-const RowKernels<float>& row_kernels() {
-  return *GAINLENS_DISPATCH(RowKernelsOfFloat)();
-}
-template <>
-const RowKernels<double>& row_kernels() {
-  return *GAINLENS_DISPATCH(RowKernelsOfDouble)();
-}
-
-}  // namespace gainlens::kernels
-#endif  // HWY_ONCE
+GAINLENS_VECTOR_TABLE_FOR(RowKernels, row_kernels, float)
+GAINLENS_VECTOR_TABLE_FOR(RowKernels, row_kernels, double)
