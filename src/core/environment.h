@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdlib>
 #include <functional>
 #include <optional>
 #include <string>
@@ -10,6 +11,12 @@ namespace gainlens {
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 
 /// The environment of this process.
-Environment process_environment();
+inline Environment process_environment() {
+  return [](const char* name) -> std::optional<std::string> {
+    const char* const value = std::getenv(name);
+    if (value == nullptr) return std::nullopt;
+    return value;
+  };
+}
 
 }  // namespace gainlens

@@ -2,7 +2,6 @@
 
 #include "core/check.h"
 #include "core/checked.h"
-#include "core/lfs_pointer.h"
 #include "core/regular_file.h"
 #include "core/terminal_text.h"
 

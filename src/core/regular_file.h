@@ -2,8 +2,10 @@
 
 #include "core/file_descriptor.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 namespace gainlens {
 
@@ -18,5 +20,12 @@ FileDescriptor try_open_regular_file(const std::filesystem::path& path, std::str
 /// For a path that may be a file or a folder, before it is asked which of them it is. What is missing is no fault here.
 /// @throws InvalidArgument  a pipe, a socket or a device
 void check_may_be_read(const std::filesystem::path& path);
+
+/// Refuses the pointer file that Git leaves in place of a large file, if that was not fetched.
+/// @param start  the first bytes of the file; 64 are enough
+/// @param size   of the file, in bytes
+/// @param where  for the message
+/// @throws InvalidArgument  it is such a pointer
+void refuse_lfs_pointer(std::string_view start, std::uintmax_t size, std::string_view where);
 
 }  // namespace gainlens

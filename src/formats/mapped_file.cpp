@@ -3,7 +3,7 @@
 #include "core/atomic_file.h"
 #include "core/check.h"
 #include "core/checked.h"
-#include "core/lfs_pointer.h"
+#include "core/regular_file.h"
 #include "formats/tensor_file.h"
 
 #include <fcntl.h>

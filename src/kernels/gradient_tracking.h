@@ -1,5 +1,7 @@
 #pragma once
 
+#include "core/error.h"
+
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 
@@ -17,7 +19,10 @@ inline bool is_tracked(const at::Tensor& x) {
 /// For backward passes that have no gradient themselves.
 /// @param operation  its name, for the message
 /// @throws InvalidArgument  a second derivative was asked for (create_graph)
-void check_first_derivative(std::string_view operation);
+inline void check_first_derivative(std::string_view operation) {
+  if (at::GradMode::is_enabled())
+    throw_invalid("{}: a second derivative was asked for (create_graph); only first derivatives exist", operation);
+}
 
 /// The tensor, or nothing if it is undefined: what autograd functions take.
 inline std::optional<at::Tensor> if_defined(const at::Tensor& x) {

@@ -2,7 +2,7 @@
 
 #include "core/counted.h"
 #include "recommend/sasrec.h"
-#include "recommend/sasrec_checkpoint.h"
+#include "recommend/sasrec_weights.h"
 #include "recommend/sasrec_foreign.h"
 #include "recommend/stored_arm.h"
 

@@ -2,7 +2,7 @@
 
 #include "formats/tensor_file.h"
 #include "recommend/foreign_options.h"
-#include "recommend/sasrec_checkpoint.h"
+#include "recommend/sasrec_weights.h"
 
 #include <functional>
 #include <map>

@@ -49,4 +49,10 @@ SasRecWeights initial_sasrec_weights(const SasRecConfig& config, std::uint64_t s
 /// @throws InvalidArgument  as `source`; a number that no training writes
 SasRecWeights stored_sasrec_weights(const SasRecConfig& config, const WeightSource& source);
 
+/// A model as files hold it.
+struct StoredSasRec {
+  SasRecConfig config;
+  SasRecWeights weights;  ///< float32, without gradients
+};
+
 }  // namespace gainlens::recommend

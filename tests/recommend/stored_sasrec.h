@@ -2,7 +2,7 @@
 
 #include "recommend/recommender_checkpoint.h"
 #include "recommend/sasrec.h"
-#include "recommend/sasrec_checkpoint.h"
+#include "recommend/sasrec_weights.h"
 
 #include <filesystem>
 

@@ -8,7 +8,7 @@
 
 #include "kernels/cuda/fused_kernel.cuh"
 
-#include "kernels/cuda/fused_launch.h"
+#include "kernels/cuda/fused_arguments.h"
 
 #include <cuda_runtime.h>
 

@@ -4,7 +4,7 @@
 
 #include "core/check.h"
 #include "kernels/cuda/fused_call.h"
-#include "kernels/cuda/fused_launch.h"
+#include "kernels/cuda/fused_arguments.h"
 
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>

@@ -92,4 +92,8 @@ constexpr std::int64_t fused_scratch_doubles(int width) {
   return std::int64_t{2} * fused_rows * width;
 }
 
+/// Starts the kernel on a CUDA stream of the current device.
+/// @returns  null on success, else what went wrong
+const char* launch_fused(const FusedArguments& in, void* stream);
+
 }  // namespace gainlens::kernels

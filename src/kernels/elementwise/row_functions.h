@@ -1,5 +1,7 @@
 #pragma once
 
+#include "kernels/gradient_tracking.h"
+
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
@@ -9,6 +11,12 @@
 // alone.
 
 namespace gainlens::kernels {
+
+/// Whether these functions may take the tensor: it is on the CPU, without gradient, and not in float64. libtorch
+/// computes with others.
+inline bool one_pass(const at::Tensor& x) {
+  return x.is_cpu() && x.scalar_type() != at::kDouble && !is_tracked(x);
+}
 
 enum class NormKind {
   rms,    ///< x / sqrt(mean(x^2) + epsilon)

@@ -2,7 +2,6 @@
 
 #include "kernels/elementwise/row_functions.h"
 #include "kernels/gradient/layer_gradients.h"
-#include "models/decoder/one_pass.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -35,18 +34,18 @@ kernels::NormOptions options_of(Norm kind, double epsilon) {
 
 /// Whether vector code may take a norm's input and its parameters; the bias may be undefined.
 bool all_one_pass(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
-  return one_pass(x) && one_pass(weight) && (!bias.defined() || one_pass(bias));
+  return kernels::one_pass(x) && kernels::one_pass(weight) && (!bias.defined() || kernels::one_pass(bias));
 }
 
 }  // namespace
 
 at::Tensor normalised(const at::Tensor& x, Norm kind, double epsilon) {
-  if (one_pass(x)) return kernels::normalised(x, options_of(kind, epsilon));
+  if (kernels::one_pass(x)) return kernels::normalised(x, options_of(kind, epsilon));
   return kind == Norm::rms ? rms_normalised(x, epsilon) : layer_normalised(x, epsilon);
 }
 
 double largest_normalised(const at::Tensor& x) {
-  const bool in_vectors = x.is_cpu() && (x.scalar_type() == at::kFloat || one_pass(x));
+  const bool in_vectors = x.is_cpu() && (x.scalar_type() == at::kFloat || kernels::one_pass(x));
   if (in_vectors) return std::numeric_limits<double>::infinity();
   const double largest = x.scalar_type() == at::kDouble ? std::numeric_limits<double>::max()
                                                         : static_cast<double>(std::numeric_limits<float>::max());

@@ -2,7 +2,6 @@
 
 #include "kernels/elementwise/row_functions.h"
 #include "kernels/gradient/layer_gradients.h"
-#include "models/decoder/one_pass.h"
 
 #include <ATen/ATen.h>
 
@@ -20,7 +19,7 @@ RopeTables rope_tables(const RopeFrequencies& frequencies, std::int64_t position
 }
 
 at::Tensor rotate(const at::Tensor& heads, const RopeTables& tables) {
-  if (one_pass(heads)) return kernels::rotated(heads, tables.cosine, tables.sine);
+  if (kernels::one_pass(heads)) return kernels::rotated(heads, tables.cosine, tables.sine);
   if (heads.is_cpu() && heads.scalar_type() == at::kFloat)
     return kernels::trained_rotation(heads, tables.cosine, tables.sine);
   const std::int64_t half = tables.cosine.size(-1), rest = heads.size(-1) - 2 * half;

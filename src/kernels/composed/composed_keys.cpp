@@ -1,7 +1,8 @@
-#include "kernels/composed/composed_top_keys.h"
+#include "kernels/composed/composed_keys.h"
 
 #include "kernels/composed/exact_products.h"
 #include "kernels/composed/score_blocks.h"
+#include "kernels/key_means.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -12,6 +13,26 @@
 
 namespace gainlens::kernels {
 namespace {
+
+void add_key_means(const AttentionOptions& options, const AttentionShape& shape, const at::Tensor& query,
+                   const at::Tensor& key, QueryStatistics& result) {
+  const at::NoGradGuard without_gradients;
+  const ExactProducts exact;
+  const ScoreInputs in(options, shape, query, key);
+  const at::Tensor sums = at::zeros({shape.heads, key_windows, shape.length}, query.options().dtype(at::kDouble));
+  const auto begins = key_window_begins(shape.length);
+  for (const ScoreBlock& block : score_blocks(options, shape, query.device())) {
+    const BlockWeights weights = block_weights(in, block, /*with_cap_slope=*/false);
+    const at::Tensor p = weights.keys_mass.defined() ? weights.p * weights.keys_mass : weights.p;
+    const at::Tensor of_block = heads_of(block, shape, sums).slice(2, block.keys.begin, block.keys.end);
+    for (std::int64_t window = 0; window < key_windows; ++window) {
+      const std::int64_t from = std::max(begins[static_cast<std::size_t>(window)], block.query_begin);
+      if (from >= block.query_end) break;
+      of_block.select(1, window).add_(p.slice(1, from - block.query_begin).sum(1, /*keepdim=*/false, at::kDouble));
+    }
+  }
+  finish_key_means(options.returned, sums, queries_of_keys(options, shape, sums.device()), result);
+}
 
 void add_top_keys(const AttentionOptions& options, const AttentionShape& shape, const at::Tensor& query,
                   const at::Tensor& key, QueryStatistics& result) {
@@ -37,6 +58,15 @@ void add_top_keys(const AttentionOptions& options, const AttentionShape& shape, 
 }
 
 }  // namespace
+
+SequenceKernel with_key_means(SequenceKernel kernel) {
+  return [kernel = std::move(kernel)](const AttentionOptions& options, const AttentionShape& shape,
+                                      const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
+    QueryStatistics result = kernel(options, shape, query, key, value);
+    if (result.key_mean.defined()) add_key_means(options, shape, query, key, result);
+    return result;
+  };
+}
 
 SequenceKernel with_top_keys(SequenceKernel kernel) {
   return [kernel = std::move(kernel)](const AttentionOptions& options, const AttentionShape& shape,
