@@ -65,12 +65,18 @@ PermutationTest shift_layers(const ClusteredPairs& pairs, const std::optional<st
   Grid grid = grid_of(pairs);
   const auto layers = static_cast<double>(grid.layers);
   const TestedStatistic none = no_statistic("no head has both values");
-  PermutationTest test{layers, true, static_cast<std::int64_t>(grid.layers), 0, none, none};
+  PermutationTest test{.arrangements = layers,
+                       .exact = true,
+                       .resamples = static_cast<std::int64_t>(grid.layers),
+                       .seed = 0,
+                       .pearson = none,
+                       .spearman = none};
   if (grid.layers == 0) return test;
   const std::string refusal = mixed ? "not testable: " + *mixed : grid.refusal;
   if (!refusal.empty()) {
-    test.pearson =
-        test.spearman = {Measured::none(refusal), Measured::none(refusal), 1 / layers, Measured::none(refusal)};
+    const Measured missing = Measured::none(refusal);
+    test.pearson = {.value = missing, .null_mean = missing, .least_p = 1 / layers, .p = missing};
+    test.spearman = test.pearson;
     return test;
   }
   grid.x = same_where_alike(std::move(grid.x));

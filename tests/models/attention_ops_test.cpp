@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "kernels/counted_memory.h"
+#include "models/materialised_attention.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>

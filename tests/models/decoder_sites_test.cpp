@@ -1,6 +1,7 @@
 // The tensors that a decoder shows at its sites, and the effect of interventions there.
 #include "core/error.h"
 #include "models/decoder/attention_ops.h"
+#include "models/materialised_attention.h"
 #include "models/printed_gate.h"
 #include "models/random_decoder.h"
 

@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "models/decoder/attention_ops.h"
+#include "models/materialised_attention.h"
 #include "models/random_decoder.h"
 
 #include <ATen/core/grad_mode.h>

@@ -67,16 +67,6 @@ class StatisticsAttention : public hooks::AttentionOp {
   std::vector<kernels::AttentionPlan> plans_;  // one for each kind of layer: layers of the same kind share a workspace
 };
 
-/// The textbook form, with all T x T weights in memory. For interventions on `hook_pattern`, and as a reference in
-/// tests.
-class MaterialisedAttention : public hooks::AttentionOp {
- public:
-  at::Tensor run(std::int64_t layer, const hooks::Qkv& qkv, const kernels::AttentionOptions& options) override;
-  hooks::ObservedAttention run_with_moments(std::int64_t layer, const hooks::Qkv& qkv,
-                                            const kernels::AttentionOptions& options,
-                                            const hooks::PrecisionBias& bias) override;
-};
-
 /// Attention weights [batch, head, query, key] in the type of the queries. The softmax runs in float32 for narrower
 /// types. A hidden key has weight 0. All weights of a query are 0 if it sees no key or is padding. With sink logits the
 /// weights of a query sum to 1 - p_s. There may be fewer queries than keys: they are those of the last positions

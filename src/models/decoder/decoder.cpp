@@ -220,7 +220,7 @@ at::Tensor Decoder::extend(std::span<const Extension> extensions, bool allow_ext
   const hooks::ForwardRequest request{&tokens, {}, &none};
   CachedAttention attention(segments, see);
   std::vector<Pass> passes;
-  passes.push_back({request, none, attention, {}, {}, {}, {}, {}, segments});
+  passes.push_back({.request = request, .hooks = none, .attention = attention, .segments = segments});
   place(passes[0], std::move(ranges));
   passes[0].hidden = first_stream(passes[0]);
   const hooks::Stream stream = std::move(run_layers(std::move(passes), 0).front());
@@ -241,14 +241,8 @@ bool Decoder::begins_anew(std::int64_t before, std::int64_t positions) const {
 
 /// A pass that has what every layer reads, and no stream yet.
 Decoder::Pass Decoder::prepared(const hooks::ForwardRequest& request, hooks::AttentionOp& fused) const {
-  Pass pass{request,
-            *request.hooks,
-            request.options.attention != nullptr ? *request.options.attention : fused,
-            {},
-            {},
-            {},
-            {},
-            {}};
+  hooks::AttentionOp* const asked = request.options.attention;
+  Pass pass{.request = request, .hooks = *request.hooks, .attention = asked != nullptr ? *asked : fused};
   place(pass, {{0, request.tokens->ids.size(1)}});
   return pass;
 }

@@ -32,10 +32,10 @@ struct Decoder::Pass {
   const hooks::ForwardRequest& request;
   const hooks::Hooks& hooks;
   hooks::AttentionOp& attention;
-  std::vector<RopeTables> ropes;       // [0] of global layers, [1] of layers with a window
-  at::Tensor key_bias, distance_bias;  // ALiBi: one of the two, or neither
-  at::Tensor hidden;
-  std::vector<PositionRange> ranges;             // of the positions of a sequence; several in a cached pass
+  std::vector<RopeTables> ropes = {};            // [0] of global layers, [1] of layers with a window
+  at::Tensor key_bias = {}, distance_bias = {};  // ALiBi: one of the two, or neither
+  at::Tensor hidden = {};
+  std::vector<PositionRange> ranges = {};        // of the positions of a sequence; several in a cached pass
   std::span<const CachedSegment> segments = {};  // of a cached pass; else empty
   bft::FilterState filter = {};                  // its rows are the positions of all sequences
   bft::ObservedMoments observed = {};            // of this layer, for a gain that acts in the stream

@@ -115,14 +115,4 @@ hooks::ObservedAttention observed_by_pattern(const at::Tensor& pattern, const at
   return {apply_pattern(pattern, value), shares.square().sum(-1).reciprocal().to(type), residual.clamp_min(0).to(type)};
 }
 
-hooks::ObservedAttention MaterialisedAttention::run_with_moments(std::int64_t, const hooks::Qkv& qkv,
-                                                                 const kernels::AttentionOptions& options,
-                                                                 const hooks::PrecisionBias& bias) {
-  return observed_by_pattern(attention_pattern(qkv, options, bias), qkv.value);
-}
-
-at::Tensor MaterialisedAttention::run(std::int64_t, const hooks::Qkv& qkv, const kernels::AttentionOptions& options) {
-  return apply_pattern(attention_pattern(qkv, options), qkv.value);
-}
-
 }  // namespace gainlens::models
