@@ -49,9 +49,12 @@ struct ArmParts {
   bool recency_decay = false;   ///< scores fall with distance
   AttentionFactor factor = AttentionFactor::one;
   StreamUpdate update = StreamUpdate::sum;
+
+  /// Whether the arm has a part of the filter, so that options of the filter act in it.
+  bool has_filter_part() const { return precision_bias || recency_decay || factor != AttentionFactor::one; }
 };
 
-/// In the order of the enumeration.
+/// The arms in the order of the enumeration.
 const std::vector<ArmParts>& all_arms();
 const ArmParts& parts_of(Arm arm);
 std::string_view name_of(Arm arm);

@@ -191,7 +191,8 @@ void check_idle_options(const TrainRecommendArguments& arguments, const recommen
     if (std::ranges::any_of(reasons, [](const auto& reason) { return reason.second.empty(); })) continue;
     CHECK(!of_model, "{}: has no effect, because {}", knob_option(key), reasons.begin()->second);
     const bool has_parts = std::ranges::any_of(arguments.arms, [](const std::string& arm) {
-      return arm != "plain" && arm != "plain-no-wo" && arm != "ffn" && recommend::find_arm(arm) != nullptr;
+      const recommend::ArmParts* const parts = recommend::find_arm(arm);
+      return parts != nullptr && parts->has_filter_part();
     });
     CHECK(has_parts, "{}: is an option of the filter; give --arm bft too", filter_option(key, arguments.no_jacobian));
     const auto of_bft = reasons.find("bft");
