@@ -3,6 +3,7 @@
 #include "core/check.h"
 #include "core/checked.h"
 #include "core/quantity.h"
+#include "kernels/fixed_sizes.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/ScalarType.h>
@@ -10,12 +11,6 @@
 #include <algorithm>
 
 namespace gainlens::hooks {
-namespace {
-
-// 256 MiB in float32.
-constexpr std::int64_t logits_per_block = std::int64_t{1} << 26;
-
-}  // namespace
 
 ObservedAttention AttentionOp::run_with_moments(std::int64_t, const Qkv&, const kernels::AttentionOptions&,
                                                 const PrecisionBias&) {
@@ -51,7 +46,7 @@ at::Tensor HookedModel::target_losses(const at::Tensor& normalized, const at::Te
     const at::Tensor target = logits.gather(-1, own.slice(0, begin, end).unsqueeze(1));
     losses.slice(0, begin, end).copy_((logits.logsumexp(-1, true) - target).squeeze(1));
     begin = end;
-    block = std::max<std::int64_t>(1, logits_per_block / logits.size(-1));
+    block = std::max<std::int64_t>(1, kernels::logits_per_block / logits.size(-1));
   }
   return losses;
 }

@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "core/estimator.h"
 #include "core/query_scalars.h"
+#include "kernels/fixed_sizes.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -12,9 +13,6 @@
 #include <vector>
 
 namespace gainlens::kernels {
-
-/// How many of the first keys have their mass reported (`first_mass`, `column_mean`).
-inline constexpr std::int64_t first_keys = 8;
 
 /// Most keys of a query that `top_key` and `top_weight` hold.
 inline constexpr std::int64_t most_top_keys = 64;
@@ -116,7 +114,7 @@ AttentionBackend chosen_backend(AttentionBackend wish, const at::Device& device,
 /// entropy and residual use p / (1 - p_s) for p. Definitions: docs/method.md, "Statistics of one query".
 ///
 /// With an estimator other than reml, lambda_obs and K are NaN where it is not defined (reml_naive at n_eff = 1). With
-/// reml_naive and sandwich, lambda_obs and its log are NaN too if V of a dimension is below least_variance
+/// reml_naive and sandwich, lambda_obs and its log are NaN too if V of a dimension is below min_variance
 /// (core/estimator.h), or below what the sums resolve; K is 1 there, within 1e-9. "Scaled" divides every square of
 /// values by value_variance and takes sigma0^2 = 1.
 struct QueryStatistics {

@@ -1,7 +1,7 @@
 #include "kernels/delta/gated_delta_rule.h"
 
 #include "core/check.h"
-#include "kernels/delta/chunk_positions.h"
+#include "kernels/fixed_sizes.h"
 
 #include <ATen/ATen.h>
 
@@ -119,9 +119,9 @@ at::Tensor gated_delta_rule_chunked(const DeltaInputs& inputs, at::Tensor& state
     const at::Tensor corrections = at::linalg_solve_triangular(system, unpredicted, /*upper=*/false, /*left=*/true,
                                                                /*unitriangular=*/true);
 
-    const at::Tensor of_state = at::matmul(query * from_start, now);
-    const at::Tensor of_chunk = at::matmul(at::matmul(query, keys_transposed) * decay, corrections);
-    output.slice(1, begin, end).copy_(((of_state + of_chunk) * scale).narrow(2, 0, end - begin).transpose(1, 2));
+    const at::Tensor from_state = at::matmul(query * from_start, now);
+    const at::Tensor from_chunk = at::matmul(at::matmul(query, keys_transposed) * decay, corrections);
+    output.slice(1, begin, end).copy_(((from_state + from_chunk) * scale).narrow(2, 0, end - begin).transpose(1, 2));
     now = now * from_start.slice(-2, -1) + at::matmul((key * to_end).transpose(-1, -2), corrections);
   }
   state = now;

@@ -29,7 +29,7 @@ struct DeltaInputs {
 /// @throws InvalidArgument  shapes or types that do not fit, no position, a log decay above 0
 at::Tensor gated_delta_rule_recurrent(const DeltaInputs& inputs, at::Tensor& state);
 
-/// The same, in matrix products over chunks of 64 tokens (chunk_positions.h). It needs memory for one chunk beside its
+/// The same, in matrix products over chunks of delta_chunk_positions tokens. It needs memory for one chunk beside its
 /// output. A later token changes no bit of what comes before it: the last chunk is filled up to 64.
 ///
 /// Within a chunk with the start state S_0, let D_ij = exp(g_{j+1} + .. + g_i) for i >= j, else 0. The corrections

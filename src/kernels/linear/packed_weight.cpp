@@ -1,6 +1,7 @@
 #include "kernels/linear/packed_weight.h"
 
 #include "core/check.h"
+#include "kernels/fixed_sizes.h"
 #include "kernels/linear/tile_kernels.h"
 #include "kernels/row_alignment.h"
 
@@ -13,10 +14,8 @@
 namespace gainlens::kernels {
 namespace {
 
-constexpr std::int64_t brgemm_columns = 64;  // four AMX tiles of 16 columns; fewer columns would mean more calls
-
 std::int64_t columns_for(ProductKernel kernel) {
-  return kernel == ProductKernel::brgemm ? brgemm_columns : tile_kernels().columns;
+  return kernel == ProductKernel::brgemm ? max_panel_columns : tile_kernels().columns;
 }
 
 ProductKernel choose(const at::Tensor& weight, std::optional<ProductKernel> wanted) {

@@ -1,4 +1,5 @@
 #include "core/check.h"
+#include "kernels/fixed_sizes.h"
 #include "kernels/gradient_tracking.h"
 #include "kernels/linear/linear.h"
 #include "kernels/linear/tile_products.h"
@@ -15,17 +16,12 @@
 namespace gainlens::kernels {
 namespace {
 
-/// Outputs whose sums are formed by one task. Another value gives other bits.
-constexpr std::int64_t segment_outputs = 16384;
-
-/// Logits of a tile: they stay in the second-level cache.
-constexpr std::int64_t tile_outputs = 256;
-
 /// What one segment of the vocabulary adds to a row.
 struct Part {
   LogSumExp sum;
   float target = std::numeric_limits<float>::quiet_NaN();  ///< its logit, if it lies in the segment
 };
+static_assert(sizeof(Part) == loss_part_bytes);
 
 double loss_of(const Part* parts, std::int64_t segments, std::int64_t rows, std::int64_t target_segment) {
   float maximum = parts[0].sum.maximum;
@@ -42,8 +38,7 @@ double loss_of(const Part* parts, std::int64_t segments, std::int64_t rows, std:
 
 at::Tensor losses_by_libtorch(const at::Tensor& input, const PackedWeight& head, const at::Tensor& targets,
                               double soft_cap) {
-  // One tensor of them takes 256 MiB in float32.
-  const std::int64_t rows_at_once = std::max<std::int64_t>(1, (std::int64_t{1} << 26) / head.outputs());
+  const std::int64_t rows_at_once = std::max<std::int64_t>(1, logits_per_block / head.outputs());
   std::vector<at::Tensor> losses;
   for (std::int64_t begin = 0; begin < input.size(0); begin += rows_at_once) {
     const std::int64_t end = std::min(begin + rows_at_once, input.size(0));
@@ -78,7 +73,7 @@ at::Tensor target_losses(const at::Tensor& input, const PackedWeight& head, cons
   if (head.kernel() == ProductKernel::libtorch) return losses_by_libtorch(input, head, wanted, soft_cap);
   const at::Tensor rows = input.stride(1) == 1 ? input : input.contiguous();
 
-  const std::int64_t segment_panels = segment_outputs / columns, tile_panels = tile_outputs / columns;
+  const std::int64_t segment_panels = loss_segment_outputs / columns, tile_panels = loss_tile_outputs / columns;
   const std::int64_t segments = blocks_of(head.panels(), segment_panels);
   const std::int64_t rows_per_block = cut_into_tasks(head, count, head.panels()).rows_per_block;
   const std::int64_t row_blocks = blocks_of(count, rows_per_block);
@@ -87,7 +82,7 @@ at::Tensor target_losses(const at::Tensor& input, const PackedWeight& head, cons
     const std::int64_t segment = task / row_blocks, first_row = task % row_blocks * rows_per_block;
     const std::int64_t block = std::min(rows_per_block, count - first_row);
     products.take_rows(rows, first_row, block);
-    Part* const of_rows = parts.data() + segment * count + first_row;
+    Part* const row_parts = parts.data() + segment * count + first_row;
     std::vector<LogSumExp> sums(static_cast<std::size_t>(block));
     const std::int64_t end = std::min((segment + 1) * segment_panels, head.panels());
     for (std::int64_t panel = segment * segment_panels; panel < end; panel += tile_panels) {
@@ -97,10 +92,10 @@ at::Tensor target_losses(const at::Tensor& input, const PackedWeight& head, cons
       tile_kernels().absorb_logits(block, outputs, tile, products.stride(), static_cast<float>(soft_cap), sums.data());
       for (std::int64_t row = 0; row < block; ++row) {
         const std::int64_t column = target[first_row + row] - first;
-        if (column >= 0 && column < outputs) of_rows[row].target = tile[row * products.stride() + column];
+        if (column >= 0 && column < outputs) row_parts[row].target = tile[row * products.stride() + column];
       }
     }
-    for (std::int64_t row = 0; row < block; ++row) of_rows[row].sum = sums[static_cast<std::size_t>(row)];
+    for (std::int64_t row = 0; row < block; ++row) row_parts[row].sum = sums[static_cast<std::size_t>(row)];
   };
   // The rows of a segment's tasks follow each other, so that its weights are read from memory once.
   run_tasks_with(segments * row_blocks, [&](std::int64_t) {

@@ -2,6 +2,7 @@
 
 #include "core/check.h"
 #include "kernels/elementwise/row_vectors.h"
+#include "kernels/fixed_sizes.h"
 #include "kernels/linear/brgemm.h"
 #include "kernels/linear/pair_strips.h"
 #include "kernels/linear/tile_kernels.h"
@@ -22,7 +23,7 @@ constexpr std::int64_t strip_inputs = 256, brgemm_inputs = 1024;
 
 /// A block of rows stays in the second-level cache while the panels pass.
 constexpr std::int64_t block_bytes = std::int64_t{1} << 20;
-constexpr std::int64_t fewest_rows = 48, most_rows = 192;
+constexpr std::int64_t min_product_rows = 48;
 
 }  // namespace
 
@@ -113,7 +114,7 @@ ProductTasks cut_into_tasks(const PackedWeight& weight, std::int64_t rows, std::
   const std::int64_t fitting =
       block_bytes / (weight.inputs() * static_cast<std::int64_t>(c10::elementSize(at::kFloat)));
   ProductTasks tasks{};
-  tasks.rows_per_block = std::min(rounded_up(std::clamp(fitting, fewest_rows, most_rows), strip), rows);
+  tasks.rows_per_block = std::min(rounded_up(std::clamp(fitting, min_product_rows, max_product_rows), strip), rows);
   tasks.row_blocks = blocks_of(rows, tasks.rows_per_block);
   // Several tasks for each worker, so that all finish at about the same time; at least a few panels in each, since each
   // task copies its rows.

@@ -1,8 +1,9 @@
 #include "models/checkpoint/memory_needed.h"
 
 #include "core/checked.h"
+#include "core/query_scalars.h"
 #include "kernels/composed/queries_per_block.h"
-#include "kernels/delta/chunk_positions.h"
+#include "kernels/fixed_sizes.h"
 #include "models/checkpoint/model_size.h"
 #include "models/decoder/block_positions.h"
 #include "models/decoder/weight_fields.h"
@@ -30,12 +31,21 @@ class Count {
   std::uint64_t value_;
 };
 
-constexpr std::uint64_t process_bytes = std::uint64_t{150} << 20;   // libtorch, MKL and the heap of a sweep of nothing
-constexpr std::uint64_t logits_per_block = std::uint64_t{1} << 26;  // of float64, hooked_model.cpp
-constexpr std::int64_t panel_outputs = 64;                          // at most, packed_weight.cpp
-constexpr std::uint64_t tile_rows = 192, tile_columns = 256, segment_columns = 16384,
-                        part_bytes = 32;                     // kernels/linear
-constexpr std::uint64_t query_scalars = 12, first_keys = 8;  // of the statistics of one query
+constexpr std::uint64_t process_bytes = std::uint64_t{150} << 20;  // libtorch, MKL and the heap of a sweep of nothing
+constexpr std::uint64_t first_keys = kernels::first_keys, tile_rows = kernels::max_product_rows,
+                        tile_columns = kernels::loss_tile_outputs;
+
+/// How many scalars of a query a sweep computes, and how many it stores for every query: those of the list, and the
+/// weight of key 0, which is computed apart.
+enum class Stored { everywhere, summary, nowhere };
+#define GAINLENS_COMPUTED(name, returned, label, unit, variance, window, stored, since, meaning) \
+  +(Stored::stored != Stored::nowhere ? 1 : 0)
+#define GAINLENS_STORED(name, returned, label, unit, variance, window, stored, since, meaning) \
+  +(Stored::stored == Stored::everywhere ? 1 : 0)
+constexpr std::uint64_t query_scalars = GAINLENS_QUERY_SCALARS(GAINLENS_COMPUTED);
+constexpr std::uint64_t stored_scalars = 1 GAINLENS_QUERY_SCALARS(GAINLENS_STORED);
+#undef GAINLENS_COMPUTED
+#undef GAINLENS_STORED
 
 /// The sizes that the terms are made of.
 struct Sizes {
@@ -78,8 +88,8 @@ Count elements_of(const WeightField& field, bool tied_head) {
   std::vector<std::int64_t> shape = field.shape;
   if (packed) {
     std::int64_t& outputs = shape[shape.size() - 2];
-    const std::int64_t beyond = outputs % panel_outputs;
-    if (beyond != 0) outputs = checked_add(outputs, panel_outputs - beyond, "memory needed");
+    const std::int64_t beyond = outputs % kernels::max_panel_columns;
+    if (beyond != 0) outputs = checked_add(outputs, kernels::max_panel_columns - beyond, "memory needed");
   }
   return Count::of(checked_elements(shape, field.name));
 }
@@ -140,7 +150,6 @@ Count packed_bytes(const DecoderConfig& config, const Sizes& sizes, const Memory
 }
 
 Count kept_queries(const DecoderConfig& config, const Sizes& sizes, const MemoryOptions& options) {
-  constexpr std::uint64_t stored_scalars = 10;  // those of the schema that are kept for every query
   const Count layers =
       Count::of(options.measured_layers > 0 ? options.measured_layers : config.attention_layers(config.layers));
   const Count numbers = stored_scalars + first_keys + (config.gate != Gate::none ? 1 : 0);
@@ -187,10 +196,10 @@ Count attention_bytes(const DecoderConfig& config, const Sizes& sizes, const Mem
                        : Count(0);
     const std::uint64_t copies = wide == Count(8) ? 1 : 2;  // to double, then with keys before queries
     const Count by_key = heads * first_keys * sizeof(double) * copies;
-    const Count of_values = values * sizeof(double) + heads * 32;
+    const Count value_moments = values * sizeof(double) + heads * 32;
     const Count held = input + projected + output + statistics;
     consider(held + (options.composed ? queries * wide + keys * wide + values * 2 * sizeof(double) : converted));
-    consider(held + std::max(by_key, of_values));
+    consider(held + std::max(by_key, value_moments));
   }
   // S, lambda_obs, K, lambda and what they are computed from, beside what attention holds anyway.
   if (config.filter) peak = peak + width * wide * 7;
@@ -212,10 +221,10 @@ Count delta_bytes(const DecoderConfig& config, const Sizes& sizes) {
   const Count chunk = Count::of(kernels::delta_chunk_positions);
   const Count streams = sizes.tokens * sizes.width * sizes.element * 2;
   // Queries and keys of every value head, pairs of positions, corrections, and the state twice.
-  const Count of_chunk =
+  const Count chunk_bytes =
       heads * (chunk * (key_dim * 4 + value_dim * 5 + chunk * 5) + key_dim * value_dim * 3) * sizes.wide;
   // In the rule: queries and keys before and after they are normalised, values and the result.
-  const Count rule = rows * (keys * 4 + values * 2) * sizes.wide + of_chunk;
+  const Count rule = rows * (keys * 4 + values * 2) * sizes.wide + chunk_bytes;
   // After it: queries, keys and values still; the result, its norm, the gate before and after SiLU, their product.
   const Count gating = rows * (keys * 2 + values * 6) * sizes.wide;
   const Count block = rows * sizes.width * 2 * sizes.wide + std::max(rule, gating);
@@ -277,12 +286,14 @@ Count likelihood_bytes(const DecoderConfig& config, const Sizes& sizes, const Me
   const Count streams = sizes.together * sizes.width * sizes.element +
                         sizes.tokens * (sizes.width * sizes.element + sizes.norm(sizes.width, config.norm));
   if (sizes.by_libtorch()) {
-    const Count rows = std::min(sizes.tokens, Count(std::max<std::uint64_t>(1, logits_per_block / vocabulary.value())));
+    const Count rows =
+        std::min(sizes.tokens, Count(std::max<std::uint64_t>(1, kernels::logits_per_block / vocabulary.value())));
     return std::max(rows * vocabulary * sizes.element * (config.logit_soft_cap > 0 ? 4 : 2), streams);
   }
   const auto workers = static_cast<std::uint64_t>(std::max<std::int64_t>(2, options.threads));
-  const Count segments = (vocabulary.value() + segment_columns - 1) / segment_columns;
-  return streams + segments * sizes.tokens * part_bytes +
+  constexpr std::uint64_t segment = kernels::loss_segment_outputs;
+  const Count segments = (vocabulary.value() + segment - 1) / segment;
+  return streams + segments * sizes.tokens * std::uint64_t{kernels::loss_part_bytes} +
          Count(workers) * tile_rows * sizes.wide * (sizes.width + Count(2 * tile_columns));
 }
 

@@ -1,7 +1,7 @@
 #include "models/checkpoint/operations_needed.h"
 
 #include "core/check.h"
-#include "kernels/delta/chunk_positions.h"
+#include "kernels/fixed_sizes.h"
 #include "models/decoder/weight_fields.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 #include "models/decoder/delta_layer.h"
 
 #include "kernels/delta/causal_convolution.h"
-#include "kernels/delta/chunk_positions.h"
 #include "kernels/delta/gated_delta_rule.h"
+#include "kernels/fixed_sizes.h"
 #include "models/decoder/block_positions.h"
 #include "models/decoder/norm.h"
 
