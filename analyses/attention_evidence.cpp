@@ -80,7 +80,7 @@ struct Users {
       std::vector<std::set<std::size_t>> holding(groupings[grouping].strata.users.size());
       for (std::size_t user = 0; user < count; ++user)
         holding[static_cast<std::size_t>(groupings[grouping].strata.stratum[user])].insert(group[user]);
-      for (const std::set<std::size_t>& of_stratum : holding) groups_of[grouping].push_back(of_stratum.size());
+      for (const std::set<std::size_t>& stratum_users : holding) groups_of[grouping].push_back(stratum_users.size());
     }
   }
 
@@ -118,7 +118,7 @@ class SortedOnce {
     ranks.reserve(static_cast<std::size_t>(before));
     for (std::size_t i = 0; i < place_.size(); ++i)
       if (group[i] != left_out) ranks.push_back(count[place_[i]]);
-    return CentredRanks::of_ranks(std::move(ranks));
+    return CentredRanks::from_ranks(std::move(ranks));
   }
 
  private:
@@ -201,7 +201,7 @@ struct Part {
   std::size_t groups = 0;  // that hold them; 0: all
   std::string no_interval = {};
 
-  static Part of_stratum(const Users& users, std::size_t grouping, std::size_t stratum) {
+  static Part stratum_users(const Users& users, std::size_t grouping, std::size_t stratum) {
     const auto count = static_cast<std::size_t>(users.groupings[grouping].strata.users[stratum]);
     return {std::max<std::size_t>(users.groups_of[grouping][stratum], 1), too_few_of_part(count)};
   }
@@ -244,7 +244,7 @@ HeadNumber head_number(const std::vector<std::vector<Estimates>>& seeds, const U
     const std::size_t strata = users.groupings[grouping].strata.users.size();
     std::vector<Part> parts;
     for (std::size_t stratum = 0; stratum < strata; ++stratum) {
-      parts.push_back(Part::of_stratum(users, grouping, stratum));
+      parts.push_back(Part::stratum_users(users, grouping, stratum));
       found.by[grouping].push_back(estimate(
           seeds, users, "no user is in this group", number.least, number.most,
           [&](const Estimates& one) { return one.by[grouping][stratum]; }, parts.back()));
@@ -352,24 +352,24 @@ OrderedJson to_json(const AttentionReading& reading) {
     json["groupings"][std::string(user_grouping_keys[grouping])] = strata_json(reading.groupings[grouping]);
   json["heads"] = OrderedJson::array();
   for (const Head& head : reading.heads) {
-    OrderedJson& of_head = json["heads"].emplace_back(OrderedJson{{"layer", head.layer}, {"head", head.head}});
+    OrderedJson& head_json = json["heads"].emplace_back(OrderedJson{{"layer", head.layer}, {"head", head.head}});
     for (std::size_t i = 0; i < attention_numbers.size(); ++i) {
       const std::string name(attention_numbers[i].name);
       if (!head.numbers[i]) {
-        put(of_head, name, Measured::none(head.numbers[i].reason()));
+        put(head_json, name, Measured::none(head.numbers[i].reason()));
         continue;
       }
       const HeadNumber& number = *head.numbers[i];
-      OrderedJson& own = of_head[name] = {{"mean", short_json(number.mean)}};
+      OrderedJson& own = head_json[name] = {{"mean", short_json(number.mean)}};
       for (std::size_t trait = 0; trait < user_traits; ++trait) {
         const std::string key(user_trait_keys[trait]);
         own["rho"][key] = short_json(number.rho[trait]);
         if (trait > 0) own["partial_rho_given_history_length"][key] = short_json(number.given_length[trait]);
       }
       for (std::size_t grouping = 0; grouping < user_groupings; ++grouping) {
-        OrderedJson& of_grouping = own["by"][std::string(user_grouping_keys[grouping])];
-        for (const SeedEstimate& mean : number.by[grouping]) of_grouping["means"].push_back(short_json(mean));
-        of_grouping["last_less_first"] = short_json(number.change[grouping]);
+        OrderedJson& grouping_json = own["by"][std::string(user_grouping_keys[grouping])];
+        for (const SeedEstimate& mean : number.by[grouping]) grouping_json["means"].push_back(short_json(mean));
+        grouping_json["last_less_first"] = short_json(number.change[grouping]);
       }
     }
   }

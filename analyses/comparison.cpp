@@ -92,21 +92,21 @@ ChunkValues nll(const RunReader& reader, const Length& length) {
 struct Side {
   const RunReader& reader;
   LayerChoice chosen;
-  std::vector<Maybe<Cells>> of_heads;  // compared_head_quantities
-  bool full_lists = false;             // of the keys of some head: its sink mass is too small
+  std::vector<Maybe<Cells>> head_cells;  // compared_head_quantities
+  bool full_lists = false;               // of the keys of some head: its sink mass is too small
 };
 
 Side side_of(const RunReader& reader, LayerChoice chosen) {
   Side side{reader, std::move(chosen), {}};
   for (const std::string_view name : compared_head_quantities) {
     if (name != "sink_mass") {
-      side.of_heads.push_back(Cells::read(reader, fmt::format("summary/{}", name)));
+      side.head_cells.push_back(Cells::read(reader, fmt::format("summary/{}", name)));
     } else if (!reader.request().statistics) {
-      side.of_heads.push_back(Maybe<Cells>::none("the run has no statistics"));
+      side.head_cells.push_back(Maybe<Cells>::none("the run has no statistics"));
     } else {
       SinkKeys sinks = sink_keys(reader);
       side.full_lists = sinks.full_heads > 0;
-      side.of_heads.push_back(std::move(sinks.mass));
+      side.head_cells.push_back(std::move(sinks.mass));
     }
   }
   return side;
@@ -115,7 +115,7 @@ Side side_of(const RunReader& reader, LayerChoice chosen) {
 /// Mean over heads of the sink mass.
 ChunkValues sink_mass(const Side& side, const Length& length) {
   const auto place = std::ranges::find(compared_head_quantities, "sink_mass") - compared_head_quantities.begin();
-  const Maybe<Cells>& mass = side.of_heads[static_cast<std::size_t>(place)];
+  const Maybe<Cells>& mass = side.head_cells[static_cast<std::size_t>(place)];
   if (!mass) return {{}, mass.reason()};
   ChunkValues chunks{{}, "no key can be a sink at this length"};
   for (const std::int64_t sample : length.samples) {
@@ -132,7 +132,7 @@ ChunkValues sink_mass(const Side& side, const Length& length) {
 }
 
 /// The values of one head.
-ChunkValues of_head(const Maybe<Cells>& cells, const Length& length, std::size_t layer, std::size_t head) {
+ChunkValues head_values(const Maybe<Cells>& cells, const Length& length, std::size_t layer, std::size_t head) {
   if (!cells) return {{}, cells.reason()};
   ChunkValues chunks{{}, "no chunk has a value of this head"};
   for (const std::int64_t sample : length.samples) {
@@ -213,7 +213,7 @@ void add_heads(Comparison& result, const Side& first, const Side& second, const 
     const auto matching = static_cast<std::size_t>(found - numbers.begin());
     for (std::size_t head = 0; std::cmp_less(head, first.reader.heads()); ++head) {
       const auto compared = [&](const ComparedQuantity& quantity, const Maybe<Cells>& a, const Maybe<Cells>& b) {
-        const ChunkValues x = of_head(a, length, layer, head), y = of_head(b, other, matching, head);
+        const ChunkValues x = head_values(a, length, layer, head), y = head_values(b, other, matching, head);
         return result.unpaired.empty() ? paired(quantity, x, y) : side_by_side(quantity, x, y, result.unpaired);
       };
       HeadDifference& one = result.heads.emplace_back();
@@ -222,7 +222,7 @@ void add_heads(Comparison& result, const Side& first, const Side& second, const 
       one.head = static_cast<std::int64_t>(head);
       for (std::size_t i = 0; i < compared_head_quantities.size(); ++i) {
         one.quantities.push_back(
-            compared(quantity_named(compared_head_quantities[i]), first.of_heads[i], second.of_heads[i]));
+            compared(quantity_named(compared_head_quantities[i]), first.head_cells[i], second.head_cells[i]));
       }
     }
   }

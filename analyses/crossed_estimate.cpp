@@ -77,7 +77,7 @@ std::string too_few_to_state(double effective_units, const std::string& noun) {
 }
 
 /// One run: nothing is known of other trainings.
-CrossedEstimate of_one_seed(double value, const Estimate& units, std::size_t count, const std::string& noun) {
+CrossedEstimate one_seed_estimate(double value, const Estimate& units, std::size_t count, const std::string& noun) {
   const std::string reason =
       fmt::format("an error over seeds needs at least {} seeds; there is 1", fewest_crossed_seeds);
   const Measured none = Measured::none(reason);
@@ -102,7 +102,7 @@ Maybe<CrossedEstimate> crossed_estimate(double value, std::span<const double> by
   const auto [unit_variance, noise_variance] = unit_variances(influence, seeds, scale);
   if (seeds == 1) {
     if (!(unit_variance > 0)) return Result::none("the difference is the same for every " + noun);
-    return of_one_seed(value, {value, std::sqrt(unit_variance), unit_degrees_of_freedom}, units, noun);
+    return one_seed_estimate(value, {value, std::sqrt(unit_variance), unit_degrees_of_freedom}, units, noun);
   }
   const double seed_variance = variance_over_seeds(by_seed, scale);
   const double variance = std::max({seed_variance + unit_variance - noise_variance, seed_variance, unit_variance});

@@ -41,13 +41,13 @@ std::vector<DepthAtLength> depth_by_length(const runfile::DepthRun& run) {
   std::map<std::int64_t, std::vector<const DepthChunk*>> chunks;
   for (const DepthChunk& chunk : run.chunks) chunks[chunk.length].push_back(&chunk);
   std::vector<DepthAtLength> lengths;
-  for (const auto& [tokens, of_length] : chunks) {
+  for (const auto& [tokens, length_chunks] : chunks) {
     DepthAtLength& found = lengths.emplace_back();
     found.tokens = tokens;
-    found.samples = std::ssize(of_length);
-    found.layers.resize(of_length.front()->layers.size());
-    const double share = 1 / static_cast<double>(of_length.size());
-    for (const DepthChunk* chunk : of_length) {
+    found.samples = std::ssize(length_chunks);
+    found.layers.resize(length_chunks.front()->layers.size());
+    const double share = 1 / static_cast<double>(length_chunks.size());
+    for (const DepthChunk* chunk : length_chunks) {
       for (std::size_t layer = 0; layer < found.layers.size(); ++layer)
         add_layer(found.layers[layer], chunk->layers[layer], share);
       add_medians(found.last, chunk->last, share);

@@ -38,7 +38,7 @@ struct DepthAtLength {
 /// Every length, shortest first.
 std::vector<DepthAtLength> depth_by_length(const runfile::DepthRun& run);
 
-/// For summary.json.
+/// The entries of summary.json.
 OrderedJson to_json(const std::vector<DepthAtLength>& lengths);
 
 }  // namespace gainlens::analyses

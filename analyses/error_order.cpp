@@ -66,19 +66,19 @@ class Remaining {
     for (std::size_t user = 0; user < group.size(); ++user) {
       if (group[user] != without) user_.push_back(user);
     }
-    for (std::size_t q = first_rival; q < confidence_place; ++q) of_data_.emplace_back(of(quantity_of(users, q, 0)));
+    for (std::size_t q = first_rival; q < confidence_place; ++q) data_ranks_.emplace_back(of(quantity_of(users, q, 0)));
   }
 
-  BothEstimates of_seed(std::size_t seed) const {
+  BothEstimates estimates_for(std::size_t seed) const {
     std::vector<double> rank, hit;
     for (const std::size_t user : user_) {
       rank.push_back(-users_.rank[seed][user]);
-      hit.push_back(hit_at_10.of_rank(users_.rank[seed][user]));
+      hit.push_back(hit_at_10.value_at(users_.rank[seed][user]));
     }
-    const CentredRanks own(of(users_.precision[seed])), confident(of(users_.confidence[seed])), of_rank(rank),
-        of_hit(hit);
-    const CentredRanks* const variables[] = {&own,       &of_data_[0], &of_data_[1], &of_data_[2],
-                                             &confident, &of_rank,     &of_hit};
+    const CentredRanks own(of(users_.precision[seed])), confident(of(users_.confidence[seed])), seed_ranks(rank),
+        hit_ranks(hit);
+    const CentredRanks* const variables[] = {&own,       &data_ranks_[0], &data_ranks_[1], &data_ranks_[2],
+                                             &confident, &seed_ranks,     &hit_ranks};
     const RankCorrelations found{variables};
     return {estimates_of(found, error_quantities), estimates_of(found, error_quantities + 1)};
   }
@@ -93,7 +93,7 @@ class Remaining {
 
   const RankedUsers& users_;
   std::vector<std::size_t> user_;
-  std::vector<CentredRanks> of_data_;  // the same in every seed
+  std::vector<CentredRanks> data_ranks_;  // the same in every seed
 };
 
 /// [user] the group of each. Groups are random, those with one test item are together, and sizes are as equal as large
@@ -119,14 +119,14 @@ std::vector<std::size_t> groups_by_target(std::span<const std::int64_t> target, 
 
 /// All estimates, of every user and without each group.
 struct AllEstimates {
-  std::vector<BothEstimates> of_all;                // [seed]
+  std::vector<BothEstimates> all_users;             // [seed]
   std::vector<std::vector<BothEstimates>> without;  // [seed][group]
 
   /// @param number  what is wanted of an Estimates
   template <typename Number>
   Replicates of(Estimates BothEstimates::*success, const Number& number) const {
     Replicates found;
-    for (const BothEstimates& seed : of_all) found.values.push_back(number(seed.*success));
+    for (const BothEstimates& seed : all_users) found.values.push_back(number(seed.*success));
     for (const std::vector<BothEstimates>& seed : without) {
       std::vector<double>& values = found.without.emplace_back();
       for (const BothEstimates& group : seed) values.push_back(number(group.*success));
@@ -179,16 +179,16 @@ std::vector<ErrorBin> bins_of(const RankedUsers& users, std::size_t quantity, st
     for (std::size_t user = 0; user < values.size(); ++user) {
       const double place = ranks[user] - 0.5, rank = users.rank[seed][user];  // half numbers, whose sums are exact
       const auto bin = std::min(bins - 1, static_cast<std::size_t>(place * static_cast<double>(bins) / count));
-      sums[bin][group[user]] += {1, place, values[user], hit_at_10.of_rank(rank), gain_at_10.of_rank(rank)};
+      sums[bin][group[user]] += {1, place, values[user], hit_at_10.value_at(rank), gain_at_10.value_at(rank)};
     }
   }
   std::vector<ErrorBin> found;
-  for (const std::vector<BinSums>& of_groups : sums) {
+  for (const std::vector<BinSums>& group_sums : sums) {
     BinSums all;
-    for (const BinSums& one : of_groups) all += one;
+    for (const BinSums& one : group_sums) all += one;
     if (all.pairs == 0) continue;
     const auto entering =
-        static_cast<std::size_t>(std::ranges::count_if(of_groups, [](const BinSums& one) { return one.pairs > 0; }));
+        static_cast<std::size_t>(std::ranges::count_if(group_sums, [](const BinSums& one) { return one.pairs > 0; }));
     const std::string few = too_few_of_part(static_cast<std::size_t>(all.pairs) / users.seeds.size());
     const auto interval = [&](double BinSums::*metric) {
       if (!no_interval.empty() || !few.empty()) return Maybe<Interval>::none(no_interval.empty() ? few : no_interval);
@@ -196,8 +196,8 @@ std::vector<ErrorBin> bins_of(const RankedUsers& users, std::size_t quantity, st
       const double share = all.*metric / all.pairs;
       if (share == 0 || share == 1) return Maybe<Interval>::none("it is the same for every user");
       std::vector<double> without;
-      without.reserve(of_groups.size());
-      for (const BinSums& one : of_groups)
+      without.reserve(group_sums.size());
+      for (const BinSums& one : group_sums)
         without.push_back(all.pairs > one.pairs ? (all.*metric - one.*metric) / (all.pairs - one.pairs) : no_value);
       return left_out_interval(share, without, 0, 1, entering);
     };
@@ -259,12 +259,12 @@ ErrorOrderReading error_order(const RankedUsers& users, const ErrorOrderOptions&
   const std::vector<std::size_t> group = groups_by_target(users.target, std::max<std::size_t>(groups, 1), options.seed);
 
   AllEstimates all;
-  all.of_all.resize(seeds);
+  all.all_users.resize(seeds);
   all.without.assign(seeds, std::vector<BothEstimates>(groups));
   on_threads(groups + 1, options.threads, [&](std::size_t task) {
     const Remaining rest(users, group, task < groups ? task : no_group);
     for (std::size_t seed = 0; seed < seeds; ++seed)
-      (task < groups ? all.without[seed][task] : all.of_all[seed]) = rest.of_seed(seed);
+      (task < groups ? all.without[seed][task] : all.all_users[seed]) = rest.estimates_for(seed);
   });
   double at_bound = 0;
   for (const std::vector<double>& seed : users.precision)
@@ -312,13 +312,13 @@ OrderedJson to_json(const ErrorOrderReading& reading) {
                       {"by_hit_at_10", to_json(reading.by_hit)}};
   OrderedJson& bins = json["bins"] = OrderedJson::object();
   for (std::size_t q = 0; q < error_quantities; ++q) {
-    OrderedJson& of_quantity = bins[std::string(error_quantity_keys[q])] = OrderedJson::array();
+    OrderedJson& quantity_json = bins[std::string(error_quantity_keys[q])] = OrderedJson::array();
     for (const ErrorBin& bin : reading.bins[q]) {
-      OrderedJson& entry = of_quantity.emplace_back(OrderedJson{{"percentile", bin.percentile},
-                                                                {"mean", bin.value},
-                                                                {"users", bin.users},
-                                                                {"hr@10", bin.hit},
-                                                                {"ndcg@10", bin.gain}});
+      OrderedJson& entry = quantity_json.emplace_back(OrderedJson{{"percentile", bin.percentile},
+                                                                  {"mean", bin.value},
+                                                                  {"users", bin.users},
+                                                                  {"hr@10", bin.hit},
+                                                                  {"ndcg@10", bin.gain}});
       put(entry, "hr@10_interval", bin.hit_interval);
       put(entry, "ndcg@10_interval", bin.gain_interval);
     }

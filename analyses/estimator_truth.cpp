@@ -274,10 +274,10 @@ OrderedJson to_json(const EstimatorTruth& truth) {
                          {"cells", OrderedJson::array()}};
     for (std::size_t i = 0; i < truth.options.n_eff.size(); ++i) {
       const TruthCell& cell = truth.cell(scenario, i);
-      OrderedJson of_cell = {{"n_eff", cell.n_eff},
-                             {"true_variance", cell.true_variance},
-                             {"true_variance_error", cell.truth_error},
-                             {"shift", cell.shift}};
+      OrderedJson cell_json = {{"n_eff", cell.n_eff},
+                               {"true_variance", cell.true_variance},
+                               {"true_variance_error", cell.truth_error},
+                               {"shift", cell.shift}};
       for (const EstimatorAccuracy& accuracy : cell.estimators) {
         OrderedJson one = {{"undefined", accuracy.undefined}};
         put(one, "mean_variance", accuracy.mean_variance);
@@ -286,9 +286,9 @@ OrderedJson to_json(const EstimatorTruth& truth) {
         put(one, "spread", accuracy.spread);
         put(one, "coverage", accuracy.coverage);
         put(one, "coverage_error", accuracy.coverage_error);
-        of_cell["estimators"][std::string(bft::name_of(accuracy.estimator))] = std::move(one);
+        cell_json["estimators"][std::string(bft::name_of(accuracy.estimator))] = std::move(one);
       }
-      entry["cells"].push_back(std::move(of_cell));
+      entry["cells"].push_back(std::move(cell_json));
     }
     if (scenario != TruthScenario::equal_values) {
       for (const bft::Estimator estimator : bft::all_estimators) {

@@ -119,9 +119,10 @@ FrequencyReading frequency_reading(const FilteredArm& arm, std::span<const Filte
       quantity.seeds.assign(models.begin(), models.end());
       std::size_t begin = arm.models.size() + 1;
       for (const FilteredArm& placebo : placebos) {
-        const auto of_placebo = all.subspan(begin, placebo.models.size());
+        const auto placebo_models = all.subspan(begin, placebo.models.size());
         begin += placebo.models.size() + 1;
-        quantity.placebos.push_back({over_seeds(of_placebo), difference_to(models, of_placebo), found[begin - 1].bins});
+        quantity.placebos.push_back(
+            {over_seeds(placebo_models), difference_to(models, placebo_models), found[begin - 1].bins});
       }
       reading.items = quantity.seeds.front().items;
     }

@@ -48,10 +48,10 @@ OrderedJson to_json(const GainByCondition& gains) {
              {"users", point.comparison.users}};
     for (std::size_t metric = 0; metric < point.comparison.metrics.size(); ++metric) {
       const MetricGain& gain = point.comparison.metrics[metric];
-      OrderedJson& of_metric = entry[gain.metric.name()];
-      of_metric = {{"baseline", gain.seeds.baseline.mean}, {"candidate", gain.seeds.candidate.mean}};
-      put(of_metric, "log_ratio", gain.log_ratio);
-      of_metric["decision"] = to_json(point.decisions[metric]);
+      OrderedJson& metric_json = entry[gain.metric.name()];
+      metric_json = {{"baseline", gain.seeds.baseline.mean}, {"candidate", gain.seeds.candidate.mean}};
+      put(metric_json, "log_ratio", gain.log_ratio);
+      metric_json["decision"] = to_json(point.decisions[metric]);
     }
   }
   return json;

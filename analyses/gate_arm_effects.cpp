@@ -185,12 +185,12 @@ class SkewedFindings {
   explicit SkewedFindings(GateArmEffects& effects) : effects_(effects) {}
   /// Whether something may be ruled from differences with this skewness.
   bool allow(const Measured& skewness, const std::string& what) {
-    if (!skewness || std::abs(*skewness) <= most_skewness) return true;
+    if (!skewness || std::abs(*skewness) <= max_skewness) return true;
     any_ = true;
     effects_.reasons.push_back(
         fmt::format("{}: nothing is ruled from it, for its documents are skewed ({:+.2f}; at most {} "
                     "in magnitude)",
-                    what, *skewness, most_skewness));
+                    what, *skewness, max_skewness));
     return false;
   }
   bool any() const { return any_; }

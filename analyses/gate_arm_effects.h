@@ -22,7 +22,7 @@ struct ArmDifference {
   Measured p;                ///< two-sided Student p of a mean of 0
   /// The difference that as many documents with this deviation show with the declared power, at 5% two-sided.
   Measured detectable;
-  Measured skewness;  ///< of the differences of documents: beyond `most_skewness` nothing is ruled from them
+  Measured skewness;  ///< of the differences of documents: beyond `max_skewness` nothing is ruled from them
 };
 
 /// An arm in one context, means over documents.

@@ -22,8 +22,8 @@ struct Heatmap {
   double at(std::size_t layer, std::size_t head) const { return values[layer * heads + head]; }
 };
 
-/// At the longest length with a complete chunk. Missing if the run does not have the statistic or has no value
-/// of it.
+/// The means at the longest length with a complete chunk. Missing if the run does not have the statistic or has no
+/// value of it.
 /// @throws InvalidArgument  see usable_lengths()
 /// @param name  of a runfile::HeadQuantity
 Maybe<Heatmap> heatmap(const runfile::RunReader& reader, std::string_view name);

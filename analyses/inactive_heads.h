@@ -41,7 +41,7 @@ struct BrokenTie {
   std::size_t equal;  ///< heads with the same score
   std::size_t taken;  ///< of these, set to zero: those that come first in the model
 };
-/// At each of the zeroed_counts(), where there is one.
+/// The ties at each of the zeroed_counts(), where there is one.
 std::vector<BrokenTie> broken_ties(const HeadScore& score);
 /// The same at random. @param draw  which of several orders
 std::vector<std::size_t> random_order(std::size_t heads, std::uint64_t seed, std::size_t draw);

@@ -286,11 +286,11 @@ std::vector<FrequencyCorrelation> frequency_correlations(const ReadPositions& po
       groups == 0 ? 0 : std::min(means.item.size(), static_cast<std::size_t>(options.groups));
   const std::vector<std::size_t> item_group =
       random_groups(means.item.size(), std::max<std::size_t>(item_groups, 1), Random(options.seed, 1));
-  std::vector<std::vector<LeftOut>> of_bins(quantities.size());  // [quantity][bin]
+  std::vector<std::vector<LeftOut>> left_out(quantities.size());  // [quantity][bin]
   for (std::size_t q = 0; q < quantities.size(); ++q) {
     const LeftOut empty{std::vector<double>(groups), std::vector<double>(item_groups)};
     results[q].without = results[q].partial_without = empty;
-    of_bins[q].assign(binned.size(), empty);
+    left_out[q].assign(binned.size(), empty);
   }
   const auto leave_out = [&](const ItemMeans& rest, std::vector<double> LeftOut::*units, std::size_t without) {
     const RanksOfItems rest_ranks(rest);
@@ -299,7 +299,7 @@ std::vector<FrequencyCorrelation> frequency_correlations(const ReadPositions& po
       (results[q].without.*units)[without] = found.rho;
       (results[q].partial_without.*units)[without] = found.partial;
       const std::vector<double> in_bins = bin_means(rest, q, results[q].bins, bin_of);
-      for (std::size_t bin = 0; bin < in_bins.size(); ++bin) (of_bins[q][bin].*units)[without] = in_bins[bin];
+      for (std::size_t bin = 0; bin < in_bins.size(); ++bin) (left_out[q][bin].*units)[without] = in_bins[bin];
     }
   };
   on_threads(groups, options.threads,
@@ -313,7 +313,7 @@ std::vector<FrequencyCorrelation> frequency_correlations(const ReadPositions& po
     result.interval = interval_of_rho(result.rho, result.without, result.items);
     result.partial_interval = interval_of_rho(result.partial, result.partial_without, result.items);
     for (std::size_t bin = 0; bin < result.bins.size(); ++bin)
-      result.bins[bin].interval = interval_of(result.bins[bin].mean, of_bins[q][bin], -infinite, infinite);
+      result.bins[bin].interval = interval_of(result.bins[bin].mean, left_out[q][bin], -infinite, infinite);
   }
   return results;
 }
@@ -339,13 +339,13 @@ SeedFrequency over_seeds(std::span<const FrequencyCorrelation> seeds) {
 FrequencyDifference difference_to(std::span<const FrequencyCorrelation> model,
                                   std::span<const FrequencyCorrelation> placebo) {
   ASSERT(!model.empty() && !placebo.empty(), "frequency: no seed");
-  const Measured of_model = mean_of_all(model, &FrequencyCorrelation::rho),
-                 of_placebo = mean_of_all(placebo, &FrequencyCorrelation::rho);
-  if (!of_model || !of_placebo) {
-    const std::string reason = !of_model ? of_model.reason() : "of the placebo: " + of_placebo.reason();
+  const Measured model_mean = mean_of_all(model, &FrequencyCorrelation::rho),
+                 placebo_mean = mean_of_all(placebo, &FrequencyCorrelation::rho);
+  if (!model_mean || !placebo_mean) {
+    const std::string reason = !model_mean ? model_mean.reason() : "of the placebo: " + placebo_mean.reason();
     return {Measured::none(reason), Missing::none(reason)};
   }
-  const double value = *of_model - *of_placebo;
+  const double value = *model_mean - *placebo_mean;
   const LeftOut with = mean_of_seeds(model, &FrequencyCorrelation::without),
                 less = mean_of_seeds(placebo, &FrequencyCorrelation::without);
   const LeftOut without{differences(with.users, less.users), differences(with.items, less.items)};

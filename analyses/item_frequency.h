@@ -71,7 +71,7 @@ std::vector<FrequencyCorrelation> frequency_correlations(const ReadPositions& po
 struct SeedFrequency {
   Measured rho = Measured::none("no seed");        ///< mean over seeds
   Measured deviation = Measured::none("no seed");  ///< of rho over seeds, ddof 1; missing with one seed
-  /// Of the mean, 95%, over users and items: with these models.
+  /// The 95% interval of the mean, over users and items: with these models.
   Maybe<Interval> interval = Maybe<Interval>::none("no seed");
   Measured partial = Measured::none("no seed");
   Maybe<Interval> partial_interval = Maybe<Interval>::none("no seed");

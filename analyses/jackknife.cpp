@@ -80,7 +80,7 @@ std::vector<double> means_without(const std::vector<std::vector<std::vector<doub
       std::size_t count = 0;
       for (std::size_t chunk = 0; chunk < values[length].size(); ++chunk) {
         const double value = values[length][chunk][point];
-        if (text.of_chunk[length][chunk] == left_out || !std::isfinite(value)) continue;
+        if (text.chunk_stretch[length][chunk] == left_out || !std::isfinite(value)) continue;
         sum += value;
         ++count;
       }
@@ -119,7 +119,7 @@ double noise_of(const std::vector<std::vector<double>>& without, std::size_t poi
 Maybe<Interval> too_noisy(double share, std::string_view of) {
   return Maybe<Interval>::none(
       fmt::format("chunk noise is {:.0f}% of the variance of {}; intervals are given up to {:g}%", 100 * share, of,
-                  100 * most_noise));
+                  100 * max_noise));
 }
 
 }  // namespace
@@ -127,9 +127,9 @@ Maybe<Interval> too_noisy(double share, std::string_view of) {
 Maybe<LayerRange> leave_out_layers(const ClusteredPairs& pairs) {
   const std::set<std::size_t> layers(pairs.layer.begin(), pairs.layer.end());
   if (layers.empty()) return Maybe<LayerRange>::none("no head has both values");
-  if (layers.size() < least_layers) {
+  if (layers.size() < min_layers) {
     return Maybe<LayerRange>::none(
-        fmt::format("no range: it takes at least {} layers; the run has {}", least_layers, layers.size()));
+        fmt::format("no range: it takes at least {} layers; the run has {}", min_layers, layers.size()));
   }
   std::vector<Correlations> without;
   without.reserve(layers.size());
@@ -140,11 +140,11 @@ Maybe<LayerRange> leave_out_layers(const ClusteredPairs& pairs) {
 Maybe<Jackknife> leave_out_text(const ChunkedPairs& pairs) {
   const std::size_t points = pairs.heads.x.size();
   if (points == 0) return Maybe<Jackknife>::none("no head has both values");
-  if (pairs.text.fewest < least_stretches) {
+  if (pairs.text.fewest < min_stretches) {
     return Maybe<Jackknife>::none(
         fmt::format("no interval: it takes at least {} separate stretches of text, and the chunks of {} tokens lie in "
                     "{}; sweep with more --samples, or with --nested or --spread",
-                    least_stretches, format_count(pairs.text.scarcest), pairs.text.fewest));
+                    min_stretches, format_count(pairs.text.scarcest), pairs.text.fewest));
   }
   std::vector<std::vector<double>> x, y;
   std::vector<Correlations> without;
@@ -167,8 +167,8 @@ Maybe<Jackknife> leave_out_text(const ChunkedPairs& pairs) {
   const double pooled = std::max(x_noise / population_variance(heads.x), y_noise / population_variance(heads.y));
   const double within =
       std::max(x_noise / variance_within(heads.x, heads.layer), y_noise / variance_within(heads.y, heads.layer));
-  if (pooled > most_noise) result.pearson = too_noisy(pooled, "the heads");
-  if (within > most_noise) result.pearson_within = too_noisy(within, "the heads within layers");
+  if (pooled > max_noise) result.pearson = too_noisy(pooled, "the heads");
+  if (within > max_noise) result.pearson_within = too_noisy(within, "the heads within layers");
   return result;
 }
 

@@ -28,7 +28,7 @@ struct Jackknife {
 /// Largest share of the variance over heads that chunk noise may have, in either number (for the correlation within
 /// layers: of the variance within layers). With more noise, intervals from few chunks miss too often
 /// (docs/analyses/coverage.md).
-inline constexpr double most_noise = 0.25;
+inline constexpr double max_noise = 0.25;
 
 /// The smallest and the largest Pearson correlation over heads among those with one layer left out: how much a single
 /// layer decides. It is a range of this run without a level, and no interval. An interval over layers does not hold
@@ -38,13 +38,13 @@ struct LayerRange {
   Maybe<Interval> pearson;         ///< pooled
   Maybe<Interval> pearson_within;  ///< within layers
 };
-inline constexpr std::size_t least_layers = 3;  ///< for leave_out_layers(): with one left out, two remain
+inline constexpr std::size_t min_layers = 3;  ///< for leave_out_layers(): with one left out, two remain
 /// Why no interval over layers is given, for the places where one would stand.
 inline constexpr std::string_view no_layer_interval =
     "the usual interval over layers holds less than it states, because layers differ in size and neighbours are alike; "
     "the range with one layer left out is given instead";
 
-/// Leaves out whole layers, one at a time. Missing with fewer than `least_layers`.
+/// Leaves out whole layers, one at a time. Missing with fewer than `min_layers`.
 Maybe<LayerRange> leave_out_layers(const ClusteredPairs& pairs);
 
 /// Values of heads chunk by chunk: a head's value is the mean over lengths of the mean over its chunks.
@@ -58,7 +58,7 @@ struct ChunkedPairs {
 /// Leaves out stretches of text, each at all lengths together, so text that lengths share counts once. The means
 /// without a stretch are over the chunks that remain, however many it held. Degrees of freedom are those of the length
 /// that lies in the fewest stretches. The interval covers the noise of the text only, not how other heads, layers or
-/// models might differ. Missing with fewer than `least_stretches`, and if the noise exceeds `most_noise`.
+/// models might differ. Missing with fewer than `min_stretches`, and if the noise exceeds `max_noise`.
 Maybe<Jackknife> leave_out_text(const ChunkedPairs& pairs);
 
 OrderedJson to_json(const Jackknife& jackknife);

@@ -27,7 +27,7 @@ std::vector<double> values_of(const RankingMetric& metric, std::span<const doubl
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     CHECK(std::isfinite(ranks[i]) && ranks[i] >= 1, "ranks: {} for user {} in run {}; a rank is finite and at least 1",
           ranks[i], i % users, i / users);
-    values.push_back(static_cast<float>(metric.of_rank(ranks[i])));
+    values.push_back(static_cast<float>(metric.value_at(ranks[i])));
   }
   return values;
 }

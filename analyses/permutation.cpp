@@ -13,7 +13,7 @@
 namespace gainlens::analyses {
 namespace {
 
-constexpr double most_arrangements = 1e300;  // counted no further
+constexpr double max_arrangements = 1e300;  // counted no further
 constexpr std::uint64_t block_stream = 0xB10C;
 
 /// The complete KV groups of a layer: what each pairing of one group's x with another's y adds to the cross product.
@@ -39,11 +39,11 @@ std::vector<std::size_t> identities(const Blocks& blocks) {
   return first;
 }
 
-/// n! / (multiplicities!), at most `most_arrangements`.
+/// n! / (multiplicities!), at most `max_arrangements`.
 double distinct_orders(const std::vector<std::size_t>& identity) {
   std::map<std::size_t, double> seen;
   double orders = 1, placed = 0;
-  for (const std::size_t number : identity) orders = std::min(orders * ++placed / ++seen[number], most_arrangements);
+  for (const std::size_t number : identity) orders = std::min(orders * ++placed / ++seen[number], max_arrangements);
   return std::round(orders);
 }
 
@@ -167,7 +167,7 @@ PermutationTest permute_blocks(const ClusteredPairs& pairs, const Resampling& re
   }
   double arrangements = 1;
   for (const LayerTable& layer : values.layers)
-    arrangements = std::min(arrangements * layer.arrangements, most_arrangements);
+    arrangements = std::min(arrangements * layer.arrangements, max_arrangements);
   const bool exact = arrangements <= static_cast<double>(resampling.permutations);
   const TestedStatistic unset = no_statistic("not tested yet");
   PermutationTest test{
@@ -189,7 +189,7 @@ PermutationTest permute_blocks(const ClusteredPairs& pairs, const Resampling& re
 
 std::string count_arrangements(double arrangements) {
   if (arrangements == 1) return "1 permutation";
-  if (arrangements >= most_arrangements) return "1e300 or more permutations";
+  if (arrangements >= max_arrangements) return "1e300 or more permutations";
   return arrangements < 1e6 ? fmt::format("{:.0f} permutations", arrangements)
                             : fmt::format("{:.1e} permutations", arrangements);
 }

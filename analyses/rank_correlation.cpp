@@ -47,7 +47,7 @@ CentredRanks::CentredRanks(std::span<const double> values) : ranks(average_ranks
   centre();
 }
 
-CentredRanks CentredRanks::of_ranks(std::vector<double> ranks) {
+CentredRanks CentredRanks::from_ranks(std::vector<double> ranks) {
   CentredRanks made;
   made.ranks = std::move(ranks);
   made.centre();

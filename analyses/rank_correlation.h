@@ -12,7 +12,7 @@ namespace gainlens::analyses {
 struct CentredRanks {
   explicit CentredRanks(std::span<const double> values);
   /// @param ranks  from 1, those of ties averaged
-  static CentredRanks of_ranks(std::vector<double> ranks);
+  static CentredRanks from_ranks(std::vector<double> ranks);
   std::vector<double> ranks;
   double squares = 0;  ///< 0: all values are equal
 

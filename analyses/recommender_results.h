@@ -65,7 +65,7 @@ RecommenderResults recommender_results(const std::filesystem::path& path,
                                        const std::shared_ptr<const runfile::RecommendRun>& run,
                                        const RecommenderOptions& options = {});
 
-/// Of one number: null, with the reason, if no seed has it.
+/// The JSON of one number: null, with the reason, if no seed has it.
 OrderedJson to_json(const SeedValues& values);
 /// Seeds, epochs, and every test metric of an arm.
 OrderedJson to_json(const ArmResult& arm);

@@ -78,7 +78,7 @@ struct GroupClusters {
   std::size_t total = 0;  // clusters
 
   std::size_t smallest() const { return std::ranges::min(groups, {}, &ClusteredGroup::count).count; }
-  double least_effective() const {
+  double min_effective() const {
     double least = std::numeric_limits<double>::infinity();
     for (const ClusteredGroup& group : groups) least = std::min(least, group.effective());
     return least;
@@ -182,7 +182,7 @@ Maybe<CrossedEstimate> crossed_gain(const PairedUnits& pairs, std::span<const Si
     form.scale += std::abs(weights.candidate * candidate) + std::abs(weights.baseline * baseline);
     add_influence(form, pairs, groups[g], weights, clusters.groups[g]);
   }
-  return crossed_estimate(value, form.by_seed, form.influence, clusters.least_effective() - 1, form.scale, pairs.noun);
+  return crossed_estimate(value, form.by_seed, form.influence, clusters.min_effective() - 1, form.scale, pairs.noun);
 }
 
 }  // namespace gainlens::analyses

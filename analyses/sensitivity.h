@@ -65,7 +65,8 @@ struct KnobResult {
   std::optional<double> reference_place;  ///< the same as a number; absent for words
   std::vector<SettingResult> settings;    ///< by value
   KnobAnswer answer = KnobAnswer::open;
-  /// For "flat": the largest equivalence p of the settings. It needs no correction, because every setting has to pass.
+  /// The p of "flat": the largest equivalence p of the settings. It needs no correction, because every setting has to
+  /// pass.
   Measured flat_p = Measured::none("not computed");
   Measured flat_holm = Measured::none("not computed");  ///< corrected for all knobs that have one
 

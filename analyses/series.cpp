@@ -39,8 +39,8 @@ void add_once(std::vector<std::string>& all, const std::vector<std::string>& mor
 
 /// The runs in the order of the axis.
 std::vector<SeriesPoint> places_of(std::span<const SeriesRun> runs, bool by_step) {
-  CHECK(runs.size() >= 2 && runs.size() <= most_series_runs, "--axis: {} runs; a series has 2 to {}", runs.size(),
-        most_series_runs);
+  CHECK(runs.size() >= 2 && runs.size() <= max_series_runs, "--axis: {} runs; a series has 2 to {}", runs.size(),
+        max_series_runs);
   std::vector<SeriesPoint> points;
   for (const SeriesRun& run : runs) {
     const double place = by_step ? step_of(run.label) : static_cast<double>(points.size());

@@ -12,7 +12,7 @@
 namespace gainlens::analyses {
 
 /// Most runs of a series.
-inline constexpr std::size_t most_series_runs = 50;
+inline constexpr std::size_t max_series_runs = 50;
 
 /// One of several runs that stand on an axis: checkpoints of a training, say.
 struct SeriesRun {
@@ -42,7 +42,7 @@ double step_of(const std::string& label);
 
 /// Compares every run of a series with the first of its axis, chunk by chunk.
 /// @param by_step  the axis is step_of() each label, else the order that is given
-/// @throws InvalidArgument  fewer than 2 runs or more than most_series_runs; two at one step; two of one label; runs
+/// @throws InvalidArgument  fewer than 2 runs or more than max_series_runs; two at one step; two of one label; runs
 ///     that cannot be compared, or that have no context length in common; as compare()
 Series series(std::span<const SeriesRun> runs, bool by_step, const Options& options = {});
 OrderedJson to_json(const Series& series);

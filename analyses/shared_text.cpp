@@ -112,13 +112,13 @@ TextStretches text_stretches(const runfile::Request& request, const std::vector<
   std::set<std::size_t> all;
   for (const Length& length : lengths) {
     std::set<std::size_t> here;
-    auto& stretches = result.of_chunk.emplace_back();
+    auto& stretches = result.chunk_stretch.emplace_back();
     for (const std::int64_t chunk : length.samples) {
       stretches.push_back(stretch_of(layout, lengths.back().tokens, text_span(layout, length.tokens, chunk)));
       here.insert(stretches.back());
     }
     all.insert(here.begin(), here.end());
-    if (result.of_chunk.size() > 1 && here.size() >= result.fewest) continue;
+    if (result.chunk_stretch.size() > 1 && here.size() >= result.fewest) continue;
     result.fewest = here.size();
     result.scarcest = length.tokens;
   }
@@ -138,10 +138,11 @@ Maybe<TextDifference> difference_of_means(const runfile::Request& request, const
                   format_count(shorter_length.tokens));
   const TextStretches text =
       text_stretches(request, {with_chunks(shorter_length, shorter), with_chunks(longer_length, longer)});
-  if (text.fewest >= least_stretches) {
+  if (text.fewest >= min_stretches) {
     std::vector<double> without;
     for (const std::size_t stretch : text.numbers) {
-      without.push_back(mean_without(x, text.of_chunk[1], stretch) - mean_without(y, text.of_chunk[0], stretch));
+      without.push_back(mean_without(x, text.chunk_stretch[1], stretch) -
+                        mean_without(y, text.chunk_stretch[0], stretch));
     }
     return TextDifference{value,
                           alike(without, scale)
@@ -196,7 +197,7 @@ std::string sharing_in_words(const runfile::Request& request, const std::vector<
       "stretch of text at a time, at both lengths. With fewer than {} stretches it assumes the largest covariance that "
       "the shared text allows.",
       format_count(shortest.tokens), text.fewest, counted(longest.samples.size(), "chunk"),
-      format_count(longest.tokens), least_stretches);
+      format_count(longest.tokens), min_stretches);
 }
 
 }  // namespace gainlens::analyses

@@ -19,15 +19,16 @@ namespace gainlens::analyses {
 /// - Consecutive: the first stretches hold several chunks of a shorter length, the others none. A chunk may reach into
 ///   the next stretch; the two stretches still count as independent, like any two neighbours.
 struct TextStretches {
-  std::vector<std::vector<std::size_t>> of_chunk;  ///< [length][chunk of Length::samples] number of the chunk's stretch
-  std::vector<std::size_t> numbers;                ///< numbers of the stretches that hold a chunk, ascending
-  std::size_t fewest;                              ///< smallest number of stretches that one of the lengths lies in
-  std::int64_t scarcest;                           ///< this length, in tokens
+  std::vector<std::vector<std::size_t>>
+      chunk_stretch;                 ///< [length][chunk of Length::samples] number of the chunk's stretch
+  std::vector<std::size_t> numbers;  ///< numbers of the stretches that hold a chunk, ascending
+  std::size_t fewest;                ///< smallest number of stretches that one of the lengths lies in
+  std::int64_t scarcest;             ///< this length, in tokens
 };
 
 /// With fewer stretches no interval is given: this is the smallest number for which coverage was simulated
 /// (docs/analyses/coverage.md).
-inline constexpr std::size_t least_stretches = 3;
+inline constexpr std::size_t min_stretches = 3;
 
 /// @param lengths  at least one, shortest first, each with a chunk
 TextStretches text_stretches(const runfile::Request& request, const std::vector<Length>& lengths);
@@ -51,7 +52,7 @@ struct TextDifference {
 /// - Nested or spread: over the chunks that both have, with the error of the mean of the paired differences.
 /// - Consecutive: over all chunks. A jackknife leaves out one stretch of text at a time, at both lengths, so its error
 ///   includes the covariance due to shared text. Degrees of freedom are those of the length in the fewest stretches.
-/// - Consecutive, with a length in fewer than `least_stretches`: the data do not give the covariance. By Cauchy-Schwarz
+/// - Consecutive, with a length in fewer than `min_stretches`: the data do not give the covariance. By Cauchy-Schwarz
 ///   it is at most sqrt(f g) times the product of the two errors, where f and g are the shares of the chunks that hold
 ///   common text. The error assumes this largest covariance, with the sign that makes the error larger. Degrees of
 ///   freedom are those of the length with fewer chunks.

@@ -147,7 +147,7 @@ SignedTest signed_rank_test(std::span<const double> differences) {
   double sum = 0;
   for (std::size_t i = 0; i < others.size(); ++i) sum += others[i] > 0 ? ranks[i] : 0;
   SignedTest test = untested(sum, others.size(), differences.size());
-  test.exact = others.size() <= most_exact_ranks;
+  test.exact = others.size() <= max_exact_ranks;
   decide(test, test.exact ? exact_rank_p(ranks, sum) : normal_rank_p(ranks, sum));
   return test;
 }
@@ -158,7 +158,7 @@ SignedTest flip_test(std::span<const double> terms, const Resampling& resampling
   double scale = 0;
   for (const double term : others) scale += std::abs(term);
   const double bound = std::abs(test.statistic) - flip_rounding * scale;
-  test.exact = others.size() <= most_exact_flips;
+  test.exact = others.size() <= max_exact_flips;
   if (others.empty() || test.exact) {
     decide(test, others.empty() ? 1 : share_of_flips(others, bound));
     return test;

@@ -32,15 +32,15 @@ SignedTest sign_test(std::span<const double> differences);
 
 /// Wilcoxon's signed-rank test: the sum of the ranks of |difference| over the positive differences. Zeros are left out
 /// before ranking, as Wilcoxon did (not Pratt's way). Ties share the average rank, and p is exact for these ranks. With
-/// more than `most_exact_ranks` pairs it is the normal approximation with the correction for ties and without one for
+/// more than `max_exact_ranks` pairs it is the normal approximation with the correction for ties and without one for
 /// continuity.
 SignedTest signed_rank_test(std::span<const double> differences);
-inline constexpr std::size_t most_exact_ranks = 200;
+inline constexpr std::size_t max_exact_ranks = 200;
 
 /// Flips the signs of terms: the statistic is their sum. With terms d_s it tests the mean of d. All patterns are tried
-/// if there are at most `most_exact_flips` terms, otherwise `resampling.permutations` are drawn.
+/// if there are at most `max_exact_flips` terms, otherwise `resampling.permutations` are drawn.
 SignedTest flip_test(std::span<const double> terms, const Resampling& resampling);
-inline constexpr std::size_t most_exact_flips = 30;
+inline constexpr std::size_t max_exact_flips = 30;
 
 OrderedJson to_json(const SignedTest& test);
 

@@ -53,7 +53,7 @@ SinkInference sink_inference(const ChunkedPairs& pairs, const std::vector<std::s
 std::string relation_in_words(const SinkDecision& decision) {
   if (!decision.statistic || !decision.null_mean) return "r not known";
   const std::string r = fmt::format("r = {:+.3f}", *decision.statistic);
-  return std::abs(*decision.null_mean) < least_shown_null_mean
+  return std::abs(*decision.null_mean) < min_shown_null_mean
              ? r
              : fmt::format("{}, {:+.3f} by chance", r, *decision.null_mean);
 }

@@ -42,7 +42,7 @@ SinkInference sink_inference(const ChunkedPairs& pairs, const std::vector<std::s
                              const Resampling& resampling);
 
 /// A mean under the null hypothesis closer to 0 than this counts as 0 in texts: r is printed with three decimals.
-inline constexpr double least_shown_null_mean = 0.0005;
+inline constexpr double min_shown_null_mean = 0.0005;
 
 /// "r = +0.770, +0.850 by chance". The second number is left out if it is 0, as with KV groups of one head.
 std::string relation_in_words(const SinkDecision& decision);

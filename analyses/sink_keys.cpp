@@ -327,7 +327,7 @@ class Shares {
 };
 
 /// Queries that see a key of the layer at most.
-std::int64_t most_queries(const std::string& attention, std::int64_t tokens) {
+std::int64_t max_queries(const std::string& attention, std::int64_t tokens) {
   const auto window = runfile::attention_window(attention);
   ASSERT(window, "attention '{}' is of no kind", attention);
   return std::min(*window, tokens);
@@ -341,7 +341,7 @@ SinkKeys sinks_of(const runfile::RunReader& reader, double threshold, std::vecto
   std::vector<double> masses(
       reader.lengths().size() * static_cast<std::size_t>(reader.samples()) * layers * static_cast<std::size_t>(heads),
       not_known);
-  std::vector<double> of_sinks = masses, full = masses;
+  std::vector<double> sink_masses = masses, full = masses;
   std::vector<SinkKey> sinks, counted;
   std::vector<SinkGroup> groups;
   std::vector<SinkShares> all_shares;
@@ -351,7 +351,7 @@ SinkKeys sinks_of(const runfile::RunReader& reader, double threshold, std::vecto
     std::vector<std::size_t> ends;  // in `judged`, of each chunk, layer and head
     for (const std::int64_t sample : length.samples) {
       for (std::size_t layer = 0; layer < layers; ++layer) {
-        const double least = least_counted_mean(most_queries(reader.attention()[layer], length.tokens));
+        const double least = min_counted_mean(max_queries(reader.attention()[layer], length.tokens));
         for (std::int64_t head = 0; head < heads; ++head) {
           for (SinkKey& key : source.of({length.index, length.tokens, sample}, layer, head)) {
             const bool counts = key.column_mean >= least, is_sink = key.column_mean >= threshold;
@@ -368,7 +368,7 @@ SinkKeys sinks_of(const runfile::RunReader& reader, double threshold, std::vecto
     std::size_t begin = 0, cell = 0;
     for (const std::int64_t sample : length.samples) {
       for (std::size_t layer = 0; layer < layers; ++layer) {
-        const bool can_have = most_queries(reader.attention()[layer], length.tokens) >= runfile::least_sink_queries;
+        const bool can_have = max_queries(reader.attention()[layer], length.tokens) >= runfile::least_sink_queries;
         for (std::int64_t head = 0; head < heads; ++head) {
           const auto keys = std::span(judged).subspan(begin, ends[cell] - begin);
           begin = ends[cell++];
@@ -383,7 +383,7 @@ SinkKeys sinks_of(const runfile::RunReader& reader, double threshold, std::vecto
           const std::size_t at =
               (row * layers + layer) * static_cast<std::size_t>(heads) + static_cast<std::size_t>(head);
           masses[at] = mass;
-          of_sinks[at] = weight;
+          sink_masses[at] = weight;
           const bool is_full = std::count_if(keys.begin(), keys.end(),
                                              [](const JudgedKey& one) { return one.counts; }) == runfile::stored_sinks;
           full[at] = is_full ? 1 : 0;
@@ -407,7 +407,7 @@ SinkKeys sinks_of(const runfile::RunReader& reader, double threshold, std::vecto
           std::move(lives),
           std::move(all_shares),
           Cells::of(reader, std::move(masses)),
-          Cells::of(reader, std::move(of_sinks)),
+          Cells::of(reader, std::move(sink_masses)),
           Cells::of(reader, std::move(full)),
           full_heads};
 }
@@ -418,7 +418,7 @@ OrderedJson number_or_null(double value) {
 
 }  // namespace
 
-double least_counted_mean(std::int64_t most) {
+double min_counted_mean(std::int64_t most) {
   ASSERT(most > 0, "a layer whose keys {} queries see", most);
   return std::max(runfile::least_stored_mean, 1 / std::sqrt(static_cast<double>(most)));
 }

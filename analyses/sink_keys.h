@@ -45,7 +45,7 @@ struct ChunkPositions {
 };
 
 /// Share of the attention of a head's second-half queries that keys take: those whose column mean is at least
-/// least_counted_mean().
+/// min_counted_mean().
 struct SinkMass {
   double value;   ///< mean over chunks; NaN where no key can be counted
   bool at_least;  ///< in some chunk the run's list of keys is full, so that further keys may belong to it
@@ -118,7 +118,7 @@ struct SinkKeys {
 /// Column mean from which a key counts towards the sink mass: 1 / sqrt(most), and at least what a run stores (0.1).
 /// docs/analyses/sinks.md says why.
 /// @param most  queries that see a key of the layer at most: the context length, or the window where that is shorter
-double least_counted_mean(std::int64_t most);
+double min_counted_mean(std::int64_t most);
 
 /// False for runs of statistics version 3 and lower, and for runs without statistics.
 bool has_sink_keys(const runfile::RunReader& reader);

@@ -22,7 +22,7 @@ static_assert(gain_variants[without_sinks].name == "without_sinks_kalman_gain");
 
 std::string in_words(std::string_view name, const PermutationTest& test) {
   if (!test.pearson.p) return fmt::format("{}: {}", name, test.pearson.p.reason());
-  const bool by_chance = test.pearson.null_mean && std::abs(*test.pearson.null_mean) >= least_shown_null_mean;
+  const bool by_chance = test.pearson.null_mean && std::abs(*test.pearson.null_mean) >= min_shown_null_mean;
   return fmt::format("{}: p = {:.3g} ({}{})", name, *test.pearson.p,
                      test.exact ? "all " + count_arrangements(test.arrangements)
                                 : fmt::format("{} of {}", test.resamples, count_arrangements(test.arrangements)),

@@ -63,7 +63,7 @@ SinkCells read_sink_cells(const runfile::RunReader& reader, const std::vector<Le
 /// One of the two masses that are compared with gains.
 struct Mass {
   PairNames names;
-  double SinkPoint::*of_point;
+  double SinkPoint::*member;
   const Maybe<Cells>& cells;
   bool sets_apart;  ///< whether layers that are set apart are left out of what is pooled
 };
@@ -104,7 +104,7 @@ ChunkedPairs chunked(const runfile::RunReader& reader, const SinkCells& cells, c
     pairs.heads.layer_group_size.push_back(static_cast<std::size_t>(reader.heads() / reader.kv_heads(layer)));
   pairs.heads.names = mass.names;
   for (const SinkPoint* point : points) {
-    pairs.heads.x.push_back(point->*mass.of_point);
+    pairs.heads.x.push_back(point->*mass.member);
     pairs.heads.y.push_back(point->gain[variant]);
     pairs.heads.layer.push_back(point->layer_position);
     pairs.heads.head.push_back(static_cast<std::size_t>(point->head));
@@ -131,7 +131,7 @@ struct Coordinates {
   std::vector<std::size_t> layer;
 
   void add(const SinkPoint& point, const Mass& of, std::size_t variant) {
-    mass.push_back(point.*of.of_point);
+    mass.push_back(point.*of.member);
     gain.push_back(point.gain[variant]);
     layer.push_back(point.layer_position);
   }
@@ -146,7 +146,7 @@ Maybe<SinkCorrelation> correlate(const runfile::RunReader& reader, const SinkCel
   std::map<std::size_t, std::pair<std::int64_t, Coordinates>> by_layer;
   std::size_t left_out = 0;
   for (const SinkPoint& point : points) {
-    if (!std::isfinite(point.*mass.of_point) || !std::isfinite(point.gain[variant])) {
+    if (!std::isfinite(point.*mass.member) || !std::isfinite(point.gain[variant])) {
       ++left_out;
       continue;
     }

@@ -13,8 +13,8 @@
 namespace gainlens::analyses {
 namespace {
 
-constexpr double small_share = 0.01;          // for a smaller share the finding says why it is small
-constexpr std::size_t most_prior_groups = 4;  // of heads
+constexpr double small_share = 0.01;         // for a smaller share the finding says why it is small
+constexpr std::size_t max_prior_groups = 4;  // of heads
 
 /// "0.013", "99", "100": two significant digits, and all digits before the point.
 std::string two_digits(double number) {
@@ -37,11 +37,11 @@ struct Source {
   /// Calls number(layer, head) for every head, or for every place of the axis kv_head that begins a KV head of its
   /// layer. Missing if one of the numbers is not finite.
   template <typename Number>
-  ByHead collect(bool of_kv_heads, std::string_view name, Number&& number) const {
+  ByHead collect(bool by_kv_head, std::string_view name, Number&& number) const {
     std::vector<double> values;
     for (const std::size_t layer : all_layers(reader)) {
-      const auto heads = static_cast<std::size_t>(of_kv_heads ? reader.kv_heads() : reader.heads());
-      const std::size_t step = of_kv_heads ? static_cast<std::size_t>(reader.kv_repeats(layer)) : std::size_t{1};
+      const auto heads = static_cast<std::size_t>(by_kv_head ? reader.kv_heads() : reader.heads());
+      const std::size_t step = by_kv_head ? static_cast<std::size_t>(reader.kv_repeats(layer)) : std::size_t{1};
       for (std::size_t head = 0; head < heads; head += step) {
         values.push_back(number(layer, head));
         if (!std::isfinite(values.back())) {
@@ -53,14 +53,14 @@ struct Source {
     return values;
   }
 
-  ByHead of_heads(std::string_view name) const { return read(name, /*of_kv_heads=*/false); }
-  ByHead of_kv_heads(std::string_view name) const { return read(name, /*of_kv_heads=*/true); }
+  ByHead by_head(std::string_view name) const { return read(name, /*by_kv_head=*/false); }
+  ByHead by_kv_head(std::string_view name) const { return read(name, /*by_kv_head=*/true); }
 
   /// Mean norm of the values of all keys except key 0, by query head.
   ByHead other_norms() const {
     const auto binned = Cells::read(reader, "values/norm"), first = Cells::read(reader, "values/first_norm");
     if (!binned || !first) return ByHead::none(binned ? first.reason() : binned.reason());
-    return collect(/*of_kv_heads=*/false, "values/norm", [&](std::size_t layer, std::size_t head) {
+    return collect(/*by_kv_head=*/false, "values/norm", [&](std::size_t layer, std::size_t head) {
       std::vector<double> means;
       std::size_t ignored = 0;
       for (const Length& length : lengths) {
@@ -76,10 +76,10 @@ struct Source {
   }
 
  private:
-  ByHead read(std::string_view name, bool of_kv_heads) const {
+  ByHead read(std::string_view name, bool by_kv_head) const {
     const auto cells = Cells::read(reader, name);
     if (!cells) return ByHead::none(cells.reason());
-    return collect(of_kv_heads, name, [&](std::size_t layer, std::size_t head) {
+    return collect(by_kv_head, name, [&](std::size_t layer, std::size_t head) {
       std::size_t ignored = 0;
       return mean_over_lengths(*cells, lengths, layer, head, 0, ignored);
     });
@@ -113,8 +113,8 @@ Statement unit_gain(const Source& source) {
           "At lambda = 1, K = lambda_obs / (1 + lambda_obs), which is below 1 for every finite lambda_obs. The plain "
           "layer is K forced to 1, with equal precisions and without process noise.",
       .outcome = Outcome::by_algebra};
-  const ByHead gain = source.of_heads("summary/kalman_gain"),
-               precision = source.of_heads("summary/observation_precision");
+  const ByHead gain = source.by_head("summary/kalman_gain"),
+               precision = source.by_head("summary/observation_precision");
   if (const std::string reason = other_estimator(source.reader.request()); !reason.empty())
     return without_numbers(std::move(statement), reason);
   if (!gain || !precision) return without_numbers(std::move(statement), gain ? precision.reason() : gain.reason());
@@ -173,7 +173,7 @@ Statement value_variance(const Source& source) {
           "A coordinate of W_V h is a sum of d terms. Under Xavier initialisation its variance is about 1 if the "
           "coordinates of h have unit variance. A trained model has the variance that it has learnt.",
       .outcome = Outcome::measured};
-  const ByHead variance = source.of_kv_heads("values/variance");
+  const ByHead variance = source.by_kv_head("values/variance");
   if (!variance) return without_numbers(std::move(statement), variance.reason());
   std::vector<double> ratio = *variance;
   for (double& value : ratio) value /= source.prior_variance();
@@ -203,8 +203,8 @@ Statement alignment(const Source& source) {
                           "1/n_eff times theirs, so its length is about 1/sqrt(n_eff) of theirs. It is longer only if "
                           "the values share a direction.",
                       .outcome = Outcome::by_algebra};
-  const ByHead average = source.of_heads("summary/without_first_norm"),
-               count = source.of_heads("summary/without_first_n_eff"), norm = source.other_norms();
+  const ByHead average = source.by_head("summary/without_first_norm"),
+               count = source.by_head("summary/without_first_n_eff"), norm = source.other_norms();
   for (const ByHead* part : {&average, &count, &norm}) {
     if (!*part) return without_numbers(std::move(statement), part->reason());
   }
@@ -312,13 +312,13 @@ std::string_view name_of(Outcome outcome) {
 Maybe<std::vector<PriorShare>> prior_shares(const runfile::RunReader& reader, const Options& options) {
   using Result = Maybe<std::vector<PriorShare>>;
   const Source source{reader, sink_lengths(reader, options)};
-  const ByHead n_eff = source.of_heads("summary/n_eff"), residual = source.of_heads("summary/residual");
+  const ByHead n_eff = source.by_head("summary/n_eff"), residual = source.by_head("summary/residual");
   if (!n_eff || !residual) return Result::none(n_eff ? residual.reason() : n_eff.reason());
 
   std::vector<std::size_t> order(n_eff->size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return (*n_eff)[a] < (*n_eff)[b]; });
-  const std::size_t groups = std::min(most_prior_groups, order.size());
+  const std::size_t groups = std::min(max_prior_groups, order.size());
   const double prior = prior_observations * source.prior_variance();
   std::vector<PriorShare> result;
   for (std::size_t group = 0; group < groups; ++group) {

@@ -116,10 +116,10 @@ Maybe<TheoryEquivalence> test_theory(const ByLength& values, const std::vector<s
   ASSERT(values.size() == tokens.size(), "{} lengths of values for {} of tokens", values.size(), tokens.size());
   if (values.size() < 2) return Result::none("only one length has a complete chunk; a prediction needs a second one");
   const std::size_t chunks = values.front().size();
-  if (chunks < least_theory_chunks) {
+  if (chunks < min_theory_chunks) {
     return Result::none(
         fmt::format("not testable: {} complete at every length; the error on unseen text needs at least {}",
-                    counted_are(chunks, "chunk"), least_theory_chunks));
+                    counted_are(chunks, "chunk"), min_theory_chunks));
   }
   const auto n = static_cast<double>(chunks);
   const auto all = log_ratios(values, none_left_out, prior_variance);

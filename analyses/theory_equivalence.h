@@ -13,7 +13,7 @@ namespace gainlens::analyses {
 
 inline constexpr double paper_theory_error =
     0.0028;  ///< largest error that the paper reports, relative to K; source: bft.tex, Fig. K-theory-measured
-inline constexpr std::size_t least_theory_chunks = 3;  ///< the level of the test was not simulated for fewer
+inline constexpr std::size_t min_theory_chunks = 3;  ///< the level of the test was not simulated for fewer
 
 /// The error of the formula at one length above the shortest: K_opt / K - 1, for the means of unlimited text of this
 /// kind.
@@ -47,7 +47,7 @@ struct TheoryEquivalence {
 
 /// @param values  [length][chunk], shortest length first; the same chunks at every length
 /// @param tokens  [length]
-/// Missing with one length, with fewer than `least_theory_chunks`, if a fit does not have 0 < K < 1, or if the error is
+/// Missing with one length, with fewer than `min_theory_chunks`, if a fit does not have 0 < K < 1, or if the error is
 /// the same in every chunk up to rounding.
 /// Source: docs/inference.md, "K theory v. measured"; Tukey 1958.
 Maybe<TheoryEquivalence> test_theory(const std::vector<std::vector<GainMeans>>& values,

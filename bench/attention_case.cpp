@@ -35,9 +35,9 @@ void check_case(const AttentionCase& shape) {
         shape.kv_heads, shape.heads);
   CHECK(shape.head_dim >= 16 && shape.head_dim <= 256 && shape.head_dim % 8 == 0,
         "--head-dims: {}; must be a multiple of 8 from 16 to 256", shape.head_dim);
-  constexpr std::int64_t longest = 1 << 20, most_heads = 1 << 12;
+  constexpr std::int64_t longest = 1 << 20, max_heads = 1 << 12;
   CHECK(shape.length <= longest, "--lengths: {}; must be at most {}", shape.length, longest);
-  CHECK(shape.heads <= most_heads, "--heads: {}; must be at most {}", shape.heads, most_heads);
+  CHECK(shape.heads <= max_heads, "--heads: {}; must be at most {}", shape.heads, max_heads);
 }
 
 double visible_pairs(const AttentionCase& shape) {
@@ -52,7 +52,7 @@ double product_operations(const AttentionCase& shape, int products) {
   return 2.0 * products * static_cast<double>(shape.heads * shape.head_dim) * visible_pairs(shape);
 }
 
-double least_traffic(const AttentionCase& shape) {
+double min_traffic(const AttentionCase& shape) {
   const std::int64_t rows = 2 * (shape.heads + shape.kv_heads) * shape.length;
   return static_cast<double>(rows * shape.head_dim) * static_cast<double>(at::elementSize(shape.dtype));
 }

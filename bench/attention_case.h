@@ -40,7 +40,7 @@ double visible_pairs(const AttentionCase& shape);
 double product_operations(const AttentionCase& shape, int products);
 
 /// Bytes of query, key, value and output: the least that must move between memory and processor.
-double least_traffic(const AttentionCase& shape);
+double min_traffic(const AttentionCase& shape);
 
 struct AttentionInputs {
   at::Tensor query;       ///< [head, position, head_dim]

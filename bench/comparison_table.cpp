@@ -34,12 +34,12 @@ std::string share(const CaseResult& result, std::string_view name) {
 std::string roofline_line(const CaseResult& result, double copy_rate) {
   const AttentionCase& shape = result.shape;
   const MethodResult *ours = result.measured(method::statistics), *product = result.measured(method::matrix_product);
-  const double traffic_seconds = least_traffic(shape) / copy_rate;
+  const double traffic_seconds = min_traffic(shape) / copy_rate;
   return fmt::format("{:>6}{:>5}{:>7}{:>8}{:>10.1f}{:>8}{:>12}{:>12}{:>10.0f}{:>9.1f}%\n", format_count(shape.length),
                      shape.head_dim, shape.group(), shape.window ? fmt::format("{}", *shape.window) : "-",
                      1e-9 * product->operations_per_second(), share(result, method::sdpa),
                      share(result, method::statistics), share(result, method::all_fields),
-                     ours->operations / least_traffic(shape), 100 * traffic_seconds / ours->times->median);
+                     ours->operations / min_traffic(shape), 100 * traffic_seconds / ours->times->median);
 }
 
 }  // namespace

@@ -17,9 +17,9 @@ std::string table_notes();
 /// missing, it has "-" and the reason.
 std::string case_table(const CaseResult& result);
 
-/// For each case that measured a matrix product, a line with two things: the share of the rate of that product which
-/// each method reaches, and the share of the time that the least memory traffic would take at the rate of a copy. Empty
-/// without `copy_rate`.
+/// A table with a line for each case that measured a matrix product. The line has two things: the share of the rate of
+/// that product which each method reaches, and the share of the time that the least memory traffic would take at the
+/// rate of a copy. Empty without `copy_rate`.
 std::string roofline_table(const Comparison& comparison);
 
 }  // namespace gainlens::bench

@@ -97,7 +97,7 @@ void time_tiles(const Options& options) {
   at::set_num_threads(1);
   constexpr std::int64_t rows = 512, items = 512;
   const at::Tensor x = at::randn({rows, options.width}), e = at::randn({items, options.width});
-  const at::Tensor tile = at::randn({rows, items}), of_x = at::zeros_like(x), of_e = at::zeros_like(e);
+  const at::Tensor tile = at::randn({rows, items}), x_gradient = at::zeros_like(x), e_gradient = at::zeros_like(e);
   std::vector<std::function<void()>> methods;
   for (const auto kernel : {kernels::ProductKernel::libtorch, kernels::ProductKernel::strips}) {
     const auto many = [](auto product) {
@@ -106,10 +106,10 @@ void time_tiles(const Options& options) {
       };
     };
     methods.emplace_back(many([&, kernel] { kernels::matrix_product(x, e.t(), {.output = tile}, kernel); }));
-    methods.emplace_back(
-        many([&, kernel] { kernels::matrix_product(tile, e, {.residual = of_x, .output = of_x}, kernel); }));
-    methods.emplace_back(
-        many([&, kernel] { kernels::matrix_product(tile.t(), x, {.residual = of_e, .output = of_e}, kernel); }));
+    methods.emplace_back(many(
+        [&, kernel] { kernels::matrix_product(tile, e, {.residual = x_gradient, .output = x_gradient}, kernel); }));
+    methods.emplace_back(many(
+        [&, kernel] { kernels::matrix_product(tile.t(), x, {.residual = e_gradient, .output = e_gradient}, kernel); }));
   }
   const auto times = interleaved_times(methods, {.repeats = options.repeats});
   const double operations = 20 * 2e-9 * static_cast<double>(rows * items * options.width);

@@ -43,7 +43,7 @@ struct AttentionLayout {
     const std::int64_t visible = window.at(static_cast<std::size_t>(layer));
     return visible == 0 ? "global" : "window:" + std::to_string(visible);
   }
-  /// Of every layer.
+  /// The kind of every layer.
   std::vector<std::string> kinds() const {
     std::vector<std::string> all;
     for (std::int64_t layer = 0; layer < std::ssize(window); ++layer) all.push_back(kind(layer));

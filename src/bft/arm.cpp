@@ -116,9 +116,9 @@ std::string why_idle(const Filter& filter, std::string_view key, std::int64_t la
   if (!reads(filter.arm, key)) return fmt::format("arm {} does not read it", name_of(filter.arm));
   if (layers == 1 && is_of_predict(key)) return "'layers' is 1, and precisions are predicted between layers";
   // Elsewhere a gate or a constant starts from this gain, whatever the precision is; and plain-decay always has decay.
-  const bool of_gate = key == "initial_gain" && filter.arm != Arm::bft && !filter.has_initial_precision();
-  const bool of_decay = is_one_of(key, {"initial_decay", "decay_owner"}) && filter.arm == Arm::plain_decay;
-  return of_gate || of_decay ? std::string() : why_idle(filter.options, key);
+  const bool starts_a_gate = key == "initial_gain" && filter.arm != Arm::bft && !filter.has_initial_precision();
+  const bool starts_a_decay = is_one_of(key, {"initial_decay", "decay_owner"}) && filter.arm == Arm::plain_decay;
+  return starts_a_gate || starts_a_decay ? std::string() : why_idle(filter.options, key);
 }
 
 }  // namespace gainlens::bft

@@ -55,7 +55,7 @@ struct Shares {
   bool raised;
 };
 
-Shares shares_of(std::span<const double> weights, double least_share) {
+Shares shares_of(std::span<const double> weights, double min_share) {
   double sum = 0, size = 0, squares = 0;
   for (const double weight : weights) {
     sum += weight;
@@ -63,8 +63,8 @@ Shares shares_of(std::span<const double> weights, double least_share) {
     squares += weight * weight;
   }
   if (size == 0) return {{}, undefined, false};
-  const bool raised = std::abs(sum) < least_share * size;
-  if (raised) sum = std::copysign(least_share * size, sum);
+  const bool raised = std::abs(sum) < min_share * size;
+  if (raised) sum = std::copysign(min_share * size, sum);
   Shares shares{{weights.begin(), weights.end()}, sum * sum / squares, raised};
   const bool signless = *std::min_element(weights.begin(), weights.end()) >= 0;
   if (signless) shares.n_eff = std::max(shares.n_eff, 1.0);  // below it by rounding alone

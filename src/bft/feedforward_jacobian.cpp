@@ -87,9 +87,9 @@ at::Tensor jacobian_with_norm(const at::Tensor& up, const at::Tensor& down, cons
                               const at::Tensor& normalised, const at::Tensor& deviation, const at::Tensor& weight) {
   const auto width = static_cast<double>(weight.size(0));
   const at::Tensor direct = weight * jacobian(up, down, slopes);
-  const at::Tensor of_mean = at::matmul(slopes * at::matmul(up, weight), down.t()) / width;
+  const at::Tensor mean_part = at::matmul(slopes * at::matmul(up, weight), down.t()) / width;
   const at::Tensor along = at::matmul(slopes * at::matmul(normalised * weight, up.t()), down.t());
-  return (direct - of_mean - normalised * along / width) / deviation;
+  return (direct - mean_part - normalised * along / width) / deviation;
 }
 
 at::Tensor gated_jacobian(const at::Tensor& gate, const at::Tensor& up, const at::Tensor& down, const at::Tensor& gates,
@@ -98,10 +98,10 @@ at::Tensor gated_jacobian(const at::Tensor& gate, const at::Tensor& up, const at
          jacobian(up, down, activation_value(gates, activation));
 }
 
-at::Tensor gated_jacobian(const JacobianFactors& of_gate, const JacobianFactors& of_up, const at::Tensor& gates,
-                          const at::Tensor& neurons, kernels::Activation activation) {
-  return jacobian(of_gate, activation_slope(gates, activation) * neurons) +
-         jacobian(of_up, activation_value(gates, activation));
+at::Tensor gated_jacobian(const JacobianFactors& gate_factors, const JacobianFactors& up_factors,
+                          const at::Tensor& gates, const at::Tensor& neurons, kernels::Activation activation) {
+  return jacobian(gate_factors, activation_slope(gates, activation) * neurons) +
+         jacobian(up_factors, activation_value(gates, activation));
 }
 
 }  // namespace gainlens::bft

@@ -53,7 +53,7 @@ at::Tensor gated_jacobian(const at::Tensor& gate, const at::Tensor& up, const at
                           const at::Tensor& neurons, kernels::Activation activation);
 
 /// The same by the factors of W2 * Wg^T and W2 * Wu^T.
-at::Tensor gated_jacobian(const JacobianFactors& of_gate, const JacobianFactors& of_up, const at::Tensor& gates,
-                          const at::Tensor& neurons, kernels::Activation activation);
+at::Tensor gated_jacobian(const JacobianFactors& gate_factors, const JacobianFactors& up_factors,
+                          const at::Tensor& gates, const at::Tensor& neurons, kernels::Activation activation);
 
 }  // namespace gainlens::bft

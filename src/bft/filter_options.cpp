@@ -87,7 +87,7 @@ std::vector<Knob<FilterOptions>> make_knobs() {
 #undef GAINLENS_MEMBER
 
 /// What float32 holds with digits to spare.
-constexpr double least_positive = 1e-15;
+constexpr double min_positive = 1e-15;
 
 }  // namespace
 
@@ -139,10 +139,10 @@ void check(const FilterOptions& options, const std::string& where) {
   CHECK(options.least_precision < options.most_precision,
         "{}: 'least_precision' is {} and 'most_precision' is {}; it must be larger", where, options.least_precision,
         options.most_precision);
-  CHECK(options.prior_strength == 0 || options.prior_strength >= least_positive,
-        "{}: 'prior_strength' is {}; must be 0, or at least {}", where, options.prior_strength, least_positive);
-  CHECK(options.prior_variance == 0 || options.prior_variance >= least_positive,
-        "{}: 'prior_variance' is {}; must be 0 (1/d), or at least {}", where, options.prior_variance, least_positive);
+  CHECK(options.prior_strength == 0 || options.prior_strength >= min_positive,
+        "{}: 'prior_strength' is {}; must be 0, or at least {}", where, options.prior_strength, min_positive);
+  CHECK(options.prior_variance == 0 || options.prior_variance >= min_positive,
+        "{}: 'prior_variance' is {}; must be 0 (1/d), or at least {}", where, options.prior_variance, min_positive);
   CHECK(options.estimator != Estimator::delta_weight_free || options.score_noise > 0,
         "{}: 'estimator' delta_weight_free needs 'score_noise' above 0", where);
   check(options.estimator_options(), options.estimator);

@@ -86,7 +86,7 @@ struct FilterOptions {
   WarmUpUnit warm_up_unit = WarmUpUnit::steps;
   WarmUp warm_up_form = WarmUp::step;
 
-  /// For observation_variance().
+  /// The options of observation_variance().
   EstimatorOptions estimator_options() const;
   bool operator==(const FilterOptions&) const = default;
 };

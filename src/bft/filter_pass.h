@@ -96,7 +96,7 @@ class FilterPass {
 
   /// Shows the precision that enters the layer. To be called first.
   void begin();
-  /// Of this layer: as far as they act. Source: the paper, eq. (2) [eq:kriging] and eq. (7).
+  /// The biases of this layer, as far as they act. Source: the paper, eq. (2) [eq:kriging] and eq. (7).
   ScoreBiases score_biases() const;
 
   /// Observes and updates, from the moments of the attention weights. Source: eq. (3) [eq:update].

@@ -27,7 +27,7 @@ at::Tensor posterior_precision(const at::Tensor& precision, const at::Tensor& ob
 }
 
 at::Tensor stretch(const at::Tensor& jacobian) {
-  return (1 + jacobian).square().clamp_min(least_stretch);
+  return (1 + jacobian).square().clamp_min(min_stretch);
 }
 
 at::Tensor process_noise(const at::Tensor& logits, const FilterOptions& options) {

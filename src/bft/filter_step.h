@@ -28,7 +28,7 @@ at::Tensor posterior_precision(const at::Tensor& precision, const at::Tensor& ob
                                const FilterOptions& options);
 
 /// Least factor of a variance: J = -1 would make the precision infinite.
-inline constexpr double least_stretch = 0.01;
+inline constexpr double min_stretch = 0.01;
 
 /// Factor of the variance in the feed-forward layer: max((1 + J)^2, 0.01). Source: eq. (8) [eq:delta] and the clip
 /// that section 3.2 states.

@@ -61,8 +61,8 @@ PriorPrecision prior_precision(const FilterOptions& options, const InitialPrecis
 at::Tensor initial_precision(const FilterOptions& options, const PriorPrecision& prior, const at::Tensor& range) {
   at::Tensor found = prior.rest;
   if (prior.base.defined()) {
-    const at::Tensor of_base = in_filter_type(range) * prior.base;
-    found = prior.rest.defined() ? of_base + prior.rest : of_base;
+    const at::Tensor base_part = in_filter_type(range) * prior.base;
+    found = prior.rest.defined() ? base_part + prior.rest : base_part;
   }
   return found.clamp(options.least_precision, options.most_precision);
 }

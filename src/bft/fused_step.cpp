@@ -100,15 +100,15 @@ struct UpdateNode : torch::autograd::Function<UpdateNode> {
       for (std::int64_t i = begin; i < end; ++i) {
         const VarianceOfQuery query(call.conjugate, n.const_data_ptr<float>()[i], call.prior_strength,
                                     call.prior_variance);
-        const float* const of_e = e.const_data_ptr<float>() + i * dims;
-        const float* const of_s = s.const_data_ptr<float>() + i * dims;
-        const float* const of_l = l.const_data_ptr<float>() + i * dims;
+        const float* const e_row = e.const_data_ptr<float>() + i * dims;
+        const float* const s_row = s.const_data_ptr<float>() + i * dims;
+        const float* const l_row = l.const_data_ptr<float>() + i * dims;
         float* const out = scaled.mutable_data_ptr<float>() + i * dims;
         float* const next = posterior.mutable_data_ptr<float>() + i * dims;
         for (std::int64_t j = 0; j < dims; ++j) {
-          const Gain found = gain_of(query, call.variance, of_s[j], of_l[j]);
-          out[j] = (1 + call.strength * (found.gain - 1)) * of_e[j];
-          next[j] = call.precision.cut(of_l[j] + found.observed);
+          const Gain found = gain_of(query, call.variance, s_row[j], l_row[j]);
+          out[j] = (1 + call.strength * (found.gain - 1)) * e_row[j];
+          next[j] = call.precision.cut(l_row[j] + found.observed);
         }
       }
     });
@@ -123,7 +123,7 @@ struct UpdateNode : torch::autograd::Function<UpdateNode> {
     const auto upstream = [&](std::size_t i) {
       return gradients[i].defined() ? gradients[i].contiguous() : at::zeros_like(e);
     };
-    const at::Tensor of_scaled = upstream(0), of_posterior = upstream(1);
+    const at::Tensor scaled_gradient = upstream(0), posterior_gradient = upstream(1);
     const at::Tensor de = at::empty_like(e), dn = at::empty_like(n), ds = at::empty_like(s), dl = at::empty_like(l);
     const std::int64_t heads = n.size(1), dims = e.size(1) / heads;
     at::parallel_for(0, n.numel(), rows_at_once * heads, [&](std::int64_t begin, std::int64_t end) {
@@ -132,21 +132,21 @@ struct UpdateNode : torch::autograd::Function<UpdateNode> {
                                     call.prior_variance);
         const auto row = [&](const at::Tensor& x) { return x.const_data_ptr<float>() + i * dims; };
         const auto out = [&](const at::Tensor& x) { return x.mutable_data_ptr<float>() + i * dims; };
-        const float *const of_e = row(e), *const of_s = row(s), *const of_l = row(l), *const g = row(of_scaled),
-                           *const h = row(of_posterior);
+        const float *const e_row = row(e), *const s_row = row(s), *const l_row = row(l),
+                           *const g = row(scaled_gradient), *const h = row(posterior_gradient);
         float *const to_e = out(de), *const to_s = out(ds), *const to_l = out(dl);
         float by_slope = 0, by_offset = 0;
         for (std::int64_t j = 0; j < dims; ++j) {
-          const Gain found = gain_of(query, call.variance, of_s[j], of_l[j]);
+          const Gain found = gain_of(query, call.variance, s_row[j], l_row[j]);
           to_e[j] = (1 + call.strength * (found.gain - 1)) * g[j];
-          const float kept = call.precision.holds(of_l[j] + found.observed) ? h[j] : 0;
-          const float of_gain = call.strength * g[j] * of_e[j] * found.gain * found.gain;
-          to_l[j] = kept - of_gain * found.bounded;
-          const float of_bounded = -of_gain * of_l[j] - kept * found.observed * found.observed;
-          const float of_variance = call.variance.holds(found.variance) ? of_bounded : 0;
-          to_s[j] = of_variance * query.slope;
-          by_slope += of_variance * of_s[j];
-          by_offset += of_variance;
+          const float kept = call.precision.holds(l_row[j] + found.observed) ? h[j] : 0;
+          const float gain_gradient = call.strength * g[j] * e_row[j] * found.gain * found.gain;
+          to_l[j] = kept - gain_gradient * found.bounded;
+          const float bounded_gradient = -gain_gradient * l_row[j] - kept * found.observed * found.observed;
+          const float variance_gradient = call.variance.holds(found.variance) ? bounded_gradient : 0;
+          to_s[j] = variance_gradient * query.slope;
+          by_slope += variance_gradient * s_row[j];
+          by_offset += variance_gradient;
         }
         dn.mutable_data_ptr<float>()[i] = by_slope * query.slope_by_n + by_offset * query.offset_by_n;
       }
@@ -155,11 +155,11 @@ struct UpdateNode : torch::autograd::Function<UpdateNode> {
   }
 };
 
-/// max((1 + J)^2, least_stretch) with its derivative.
+/// max((1 + J)^2, min_stretch) with its derivative.
 struct Stretch {
   float value, slope;
   explicit Stretch(float jacobian) {
-    const float root = 1 + jacobian, square = root * root, least = static_cast<float>(least_stretch);
+    const float root = 1 + jacobian, square = root * root, least = static_cast<float>(min_stretch);
     value = std::max(square, least);
     slope = square >= least ? 2 * root : 0;
   }
@@ -178,14 +178,14 @@ struct PredictNode : torch::autograd::Function<PredictNode> {
     const float* const noise = q.const_data_ptr<float>();
     at::parallel_for(0, parts, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin * rows_at_once; row < std::min(end * rows_at_once, rows); ++row) {
-        const float* const of_l = l.const_data_ptr<float>() + row * width;
-        const float* const of_j = j.const_data_ptr<float>() + row * width;
+        const float* const l_row = l.const_data_ptr<float>() + row * width;
+        const float* const j_row = j.const_data_ptr<float>() + row * width;
         float* const out = predicted.mutable_data_ptr<float>() + row * width;
         float* const sum = sums.mutable_data_ptr<float>() + row / rows_at_once * width;
         for (std::int64_t i = 0; i < width; ++i) {
-          const Stretch stretch(of_j[i]);
+          const Stretch stretch(j_row[i]);
           sum[i] += stretch.value;
-          out[i] = bounds.cut(1 / (stretch.value / of_l[i] + noise[i]));
+          out[i] = bounds.cut(1 / (stretch.value / l_row[i] + noise[i]));
         }
       }
     });
@@ -206,19 +206,19 @@ struct PredictNode : torch::autograd::Function<PredictNode> {
     const float* const noise = q.const_data_ptr<float>();
     at::parallel_for(0, parts, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin * rows_at_once; row < std::min(end * rows_at_once, rows); ++row) {
-        const float* const of_l = l.const_data_ptr<float>() + row * width;
-        const float* const of_j = j.const_data_ptr<float>() + row * width;
+        const float* const l_row = l.const_data_ptr<float>() + row * width;
+        const float* const j_row = j.const_data_ptr<float>() + row * width;
         const float* const g = upstream.const_data_ptr<float>() + row * width;
         float* const to_l = dl.mutable_data_ptr<float>() + row * width;
         float* const to_j = dj.mutable_data_ptr<float>() + row * width;
         float* const to_q = dq.mutable_data_ptr<float>() + row / rows_at_once * width;
         for (std::int64_t i = 0; i < width; ++i) {
-          const Stretch stretch(of_j[i]);
-          const float inverse = 1 / of_l[i], share = stretch.value * inverse, found = 1 / (share + noise[i]);
-          const float of_variance = bounds.holds(found) ? -g[i] * found * found : 0;
-          to_l[i] = -of_variance * share * inverse;
-          to_j[i] = of_variance * inverse * stretch.slope;
-          to_q[i] += of_variance;
+          const Stretch stretch(j_row[i]);
+          const float inverse = 1 / l_row[i], share = stretch.value * inverse, found = 1 / (share + noise[i]);
+          const float variance_gradient = bounds.holds(found) ? -g[i] * found * found : 0;
+          to_l[i] = -variance_gradient * share * inverse;
+          to_j[i] = variance_gradient * inverse * stretch.slope;
+          to_q[i] += variance_gradient;
         }
       }
     });

@@ -78,9 +78,9 @@ EmStep em_step(const at::Tensor& precision, const at::Tensor& item, const at::Te
 
   EmStep step;
   step.likelihood_before = log_likelihood(tau, item, squares, observed, options);
-  constexpr int most_halvings = 20;
+  constexpr int max_halvings = 20;
   double damping = options.damping;
-  for (int i = 0; i < most_halvings; ++i, damping /= 2) {
+  for (int i = 0; i < max_halvings; ++i, damping /= 2) {
     step.precision = (tau * (damping * way).exp()).clamp(options.least, options.most);
     step.likelihood_after = log_likelihood(step.precision, item, squares, observed, options);
     if (step.likelihood_after >= step.likelihood_before) return step;

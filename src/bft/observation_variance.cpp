@@ -61,12 +61,12 @@ struct Shares {
   Tensor any;    // [batch, head, query, 1] bool: a weight is not 0
 };
 
-Shares shares_of(const Tensor& weights, double least_share) {
+Shares shares_of(const Tensor& weights, double min_share) {
   const Tensor size = weights.abs().sum(-1, true);
   const Tensor any = size > 0;
   Tensor sum = weights.sum(-1, true);
-  if (least_share > 0) {
-    const Tensor least = least_share * size;
+  if (min_share > 0) {
+    const Tensor least = min_share * size;
     sum = at::where(sum.abs() < least, at::where(at::signbit(sum), -least, least), sum);
   }
   const Tensor safe_sum = at::where(any, sum, at::ones_like(sum));

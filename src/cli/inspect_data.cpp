@@ -18,7 +18,7 @@ namespace {
 /// Adds the shortest, median and longest sequence of the users.
 void add_sequence_lengths(const data::Interactions& data, Findings& findings) {
   std::vector<std::size_t> lengths;
-  for (std::int64_t user = 0; user < data.user_count(); ++user) lengths.push_back(data.of_user(user).size());
+  for (std::int64_t user = 0; user < data.user_count(); ++user) lengths.push_back(data.items_of(user).size());
   std::sort(lengths.begin(), lengths.end());
   const std::size_t half = lengths.size() / 2;
   const double median = lengths.size() % 2 == 1 ? static_cast<double>(lengths[half])

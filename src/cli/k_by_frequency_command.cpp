@@ -181,10 +181,11 @@ void read_frequencies(FrequencyArguments arguments, const GlobalOptions& global)
   std::vector<double> counts(split.training_counts().begin() + 1, split.training_counts().end());
   if (!arguments.against.empty()) {
     data::ItemValues given = data::read_item_values(arguments.against, split.interactions());
-    if (given.of_no_item > 0)
-      print_notice("gainlens: {}: {} no item of the data, and {} not used\n", printable(arguments.against),
-                   given.of_no_item == 1 ? "1 line names" : fmt::format("{} lines name", given.of_no_item),
-                   given.of_no_item == 1 ? "is" : "are");
+    if (given.lines_without_item > 0)
+      print_notice(
+          "gainlens: {}: {} no item of the data, and {} not used\n", printable(arguments.against),
+          given.lines_without_item == 1 ? "1 line names" : fmt::format("{} lines name", given.lines_without_item),
+          given.lines_without_item == 1 ? "is" : "are");
     arguments.options.against = std::move(given.name);
     counts = std::move(given.values);
   }

@@ -111,7 +111,7 @@ void change_histories(const HistoriesArguments& arguments, const GlobalOptions& 
 std::pair<double, double> mean_and_error(const RankingMetric& metric, const std::vector<double>& ranks) {
   std::vector<double> values;
   values.reserve(ranks.size());
-  for (const double rank : ranks) values.push_back(metric.of_rank(rank));
+  for (const double rank : ranks) values.push_back(metric.value_at(rank));
   return {mean_of(metric, ranks), values.size() > 1 ? analyses::mean_estimate(values).error : std::nan("")};
 }
 

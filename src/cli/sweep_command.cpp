@@ -103,7 +103,7 @@ sweep::SweepOptions options_of(const SweepArguments& arguments, const GlobalOpti
   options.source = arguments.text.source();
   check_can_be_run_folder(arguments.out);
   options.out = arguments.out;
-  if (arguments.lengths) options.lengths = parse_counts(*arguments.lengths, "--lengths", sweep::least_length);
+  if (arguments.lengths) options.lengths = parse_counts(*arguments.lengths, "--lengths", sweep::min_length);
   options.samples = arguments.samples;
   options.ignored_config_keys = arguments.ignored_config_keys;
   options.nested = arguments.nested;

@@ -80,9 +80,9 @@ OutputFile::OutputFile(const std::filesystem::path& path, std::string shown_path
 }
 
 void OutputFile::write(std::string_view bytes) {
-  constexpr std::size_t most_buffered = std::size_t{1} << 16;
-  if (buffer_.size() + bytes.size() > most_buffered) write_buffer();
-  if (bytes.size() > most_buffered) {
+  constexpr std::size_t max_buffered = std::size_t{1} << 16;
+  if (buffer_.size() + bytes.size() > max_buffered) write_buffer();
+  if (bytes.size() > max_buffered) {
     if (!write_all(file_, bytes)) throw_not_written(shown_);
   } else {
     buffer_ += bytes;

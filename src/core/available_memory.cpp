@@ -64,8 +64,8 @@ std::optional<std::uint64_t> left_in(const fs::path& folder, const CgroupFiles& 
   if (!limit_text || limit_text == "max") return unlimited;  // the root of all cgroups has no such file
   const auto limit = number_in(*limit_text);
   if (!limit) return std::nullopt;
-  constexpr std::uint64_t most_of_any_machine = std::uint64_t{1} << 60;  // version 1 writes a number for "no limit"
-  if (*limit >= most_of_any_machine) return unlimited;
+  constexpr std::uint64_t max_of_any_machine = std::uint64_t{1} << 60;  // version 1 writes a number for "no limit"
+  if (*limit >= max_of_any_machine) return unlimited;
   const auto usage = number_in_file(folder / files.usage);
   const auto reclaimable = number_after(folder / "memory.stat", files.reclaimable);
   if (!usage || !reclaimable) return std::nullopt;

@@ -34,7 +34,7 @@ constexpr bool has_no_floor(Estimator estimator) {
 
 /// Least V, in values squared, whose lambda_obs is given if the estimator has no floor. Below it K at lambda = 1 is 1
 /// to 12 digits, and lambda_obs follows from the rounding of the weights and values.
-inline constexpr double least_variance = 1e-12;
+inline constexpr double min_variance = 1e-12;
 
 /// An estimator with what it takes beside the weights and values of a query.
 struct ChosenEstimator {

@@ -44,7 +44,7 @@ struct Knob {
 struct NumberRange {
   double least = 0;
   double below = std::numeric_limits<double>::infinity();
-  bool least_allowed = true;
+  bool min_allowed = true;
 };
 
 /// @param member  gives a reference to an std::int64_t of an Owner&
@@ -69,9 +69,9 @@ Knob<Owner> real_knob(const char* key, const char* help, Member member, NumberRa
           [member, range](Owner& owner, const Json& value, const std::string& what) {
             if (!value.is_number()) throw_invalid("{} is {}; must be a number", what, printable(value.dump(), 60));
             const auto number = value.get<double>();
-            const bool enough = range.least_allowed ? number >= range.least : number > range.least;
+            const bool enough = range.min_allowed ? number >= range.least : number > range.least;
             if (!(std::isfinite(number) && enough && number < range.below))
-              throw_invalid("{} is {}; must be {} {}{}", what, number, range.least_allowed ? "at least" : "above",
+              throw_invalid("{} is {}; must be {} {}{}", what, number, range.min_allowed ? "at least" : "above",
                             range.least, std::isfinite(range.below) ? fmt::format(" and below {}", range.below) : "");
             member(owner) = number;
           }};

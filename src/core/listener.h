@@ -29,7 +29,7 @@ struct Work {
   std::string unit;  ///< what the amounts of its steps count, e.g. "tokens"
 };
 
-/// Is told how one work goes on. It ends with this object.
+/// Hears how one work goes on. The work ends when this object is destroyed.
 class WorkListener {
  public:
   virtual ~WorkListener() = default;
@@ -39,7 +39,7 @@ class WorkListener {
   virtual void skipped(double cost, std::string_view label) = 0;
 };
 
-/// Is told what libraries say. Several threads may call it at the same time.
+/// Hears what libraries report. Several threads may call it at the same time.
 class Listener {
  public:
   virtual ~Listener() = default;

@@ -20,7 +20,7 @@ std::string RankingMetric::title() const {
   return text;
 }
 
-double RankingMetric::of_rank(double rank) const {
+double RankingMetric::value_at(double rank) const {
   if (cutoff != 0 && rank > static_cast<double>(cutoff)) return 0;
   switch (kind) {
     case Kind::hit:
@@ -56,7 +56,7 @@ template <typename Rank>
 double mean_over(const RankingMetric& metric, std::span<const Rank> ranks) {
   ASSERT(!ranks.empty(), "{} of no ranks", metric.name());
   double sum = 0;
-  for (const Rank rank : ranks) sum += metric.of_rank(static_cast<double>(rank));
+  for (const Rank rank : ranks) sum += metric.value_at(static_cast<double>(rank));
   return sum / static_cast<double>(ranks.size());
 }
 

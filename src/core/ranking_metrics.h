@@ -21,7 +21,7 @@ struct RankingMetric {
   std::string name() const;   ///< "hr@10", "ndcg@10", "mrr", "mrr@10": in options and files
   std::string title() const;  ///< "HR@10", "NDCG@10", "MRR", "MRR@10": as papers print it
   /// @param rank  1 is the best; a half where items with the same score share ranks
-  double of_rank(double rank) const;
+  double value_at(double rank) const;
   bool operator==(const RankingMetric&) const = default;
 };
 

@@ -17,7 +17,8 @@ FileDescriptor open_regular_file(const std::filesystem::path& path);
 /// The same. A negative descriptor means that it was not opened; `reason` says why, without the name.
 FileDescriptor try_open_regular_file(const std::filesystem::path& path, std::string& reason);
 
-/// For a path that may be a file or a folder, before it is asked which of them it is. What is missing is no fault here.
+/// Refuses what is neither a file nor a folder, before the path is asked which of them it is. What is missing is no
+/// fault here.
 /// @throws InvalidArgument  a pipe, a socket or a device
 void check_may_be_read(const std::filesystem::path& path);
 

@@ -13,7 +13,7 @@ std::string terminal_text(std::string_view text);
 /// The same, and line breaks and tabs as \xNN too: for what has to stay on one line.
 std::string terminal_line(std::string_view text);
 
-/// As terminal_text(), for the text of JSON, which stays JSON of the same values: \u009b.
+/// What terminal_text() does, for the text of JSON, which stays JSON of the same values: \u009b.
 /// @param json  valid UTF-8
 std::string terminal_json(std::string_view json);
 

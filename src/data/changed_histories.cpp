@@ -11,7 +11,7 @@ namespace gainlens::data {
 namespace {
 
 std::vector<ItemId> all_items(const LeaveOneOut& split, std::int64_t user) {
-  const auto items = split.interactions().of_user(user);
+  const auto items = split.interactions().items_of(user);
   return {items.begin(), items.end()};
 }
 

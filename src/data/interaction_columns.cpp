@@ -14,7 +14,7 @@
 namespace gainlens::data {
 namespace {
 
-constexpr std::size_t most_shown = 12;  ///< names in a message
+constexpr std::size_t max_shown = 12;  ///< names in a message
 
 /// A value of an interaction, and the names that its column often has, in lower case without underscores.
 struct Role {
@@ -28,9 +28,9 @@ constexpr std::array<std::string_view, 9> item_names = {"item",    "itemid",  "m
                                                         "videoid", "trackid", "asin",    "parentasin"};
 constexpr std::array<std::string_view, 7> time_names = {"timestamp", "time",          "datetime",      "date",
                                                         "ts",        "unixtimestamp", "unixreviewtime"};
-constexpr Role of_user = {"users", "--user-column", user_names, "such as user_id"};
-constexpr Role of_item = {"items", "--item-column", item_names, "such as item_id"};
-constexpr Role of_time = {"times", "--time-column", time_names, "such as timestamp"};
+constexpr Role user_role = {"users", "--user-column", user_names, "such as user_id"};
+constexpr Role item_role = {"items", "--item-column", item_names, "such as item_id"};
+constexpr Role time_role = {"times", "--time-column", time_names, "such as timestamp"};
 
 /// "userId" and "user_id" as "userid".
 std::string plain_name(std::string_view name) {
@@ -81,9 +81,9 @@ class Finder {
             "{}: has a {} '{}', which --time-column cannot name; rename it", where_, kind_.one, no_times);
       return std::nullopt;
     }
-    if (!options.time.empty()) return named(of_time, options.time);
-    const auto found = recognised(of_time);
-    refuse_several(of_time, found);
+    if (!options.time.empty()) return named(time_role, options.time);
+    const auto found = recognised(time_role);
+    refuse_several(time_role, found);
     if (!found.empty()) return found.front();
     CHECK(names_.size() == 2,  // those of users and items
           "{}: no {} has a known name for times, such as timestamp; name it with --time-column, or give --time-column "
@@ -100,9 +100,9 @@ class Finder {
  private:
   std::string list() const {
     std::vector<std::string> shown;
-    for (std::size_t i = 0; i < std::min(names_.size(), most_shown); ++i) shown.push_back(printable(names_[i], 40));
+    for (std::size_t i = 0; i < std::min(names_.size(), max_shown); ++i) shown.push_back(printable(names_[i], 40));
     return fmt::format("its {} are {}{}", kind_.several, fmt::join(shown, ", "),
-                       names_.size() > most_shown ? fmt::format(" and {} more", names_.size() - most_shown) : "");
+                       names_.size() > max_shown ? fmt::format(" and {} more", names_.size() - max_shown) : "");
   }
   void refuse_several(const Role& role, const std::vector<std::size_t>& found) const {
     if (found.size() < 2) return;
@@ -130,13 +130,13 @@ ColumnPlaces find_columns(const std::vector<std::string>& names, const ColumnOpt
                           std::string_view where) {
   const Finder finder(names, kind, where);
   ColumnPlaces places;
-  places.user = finder.find(of_user, options.user);
-  places.item = finder.find(of_item, options.item);
-  finder.refuse_shared(of_user, places.user, of_item, places.item);
+  places.user = finder.find(user_role, options.user);
+  places.item = finder.find(item_role, options.item);
+  finder.refuse_shared(user_role, places.user, item_role, places.item);
   places.time = finder.find_time(options);
   if (!places.time) return places;
-  finder.refuse_shared(of_user, places.user, of_time, *places.time);
-  finder.refuse_shared(of_item, places.item, of_time, *places.time);
+  finder.refuse_shared(user_role, places.user, time_role, *places.time);
+  finder.refuse_shared(item_role, places.item, time_role, *places.time);
   return places;
 }
 

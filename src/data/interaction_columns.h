@@ -22,9 +22,9 @@ struct ColumnKind {
   std::string_view records;      ///< what an interaction each stands in
   bool may_lack_header = false;  ///< the names may be values of the first line
 };
-inline constexpr ColumnKind of_table = {"column", "columns", "lines", true};
-inline constexpr ColumnKind of_json = {"key", "keys", "lines"};
-inline constexpr ColumnKind of_parquet = {"column", "columns", "rows"};
+inline constexpr ColumnKind table_columns = {"column", "columns", "lines", true};
+inline constexpr ColumnKind json_keys = {"key", "keys", "lines"};
+inline constexpr ColumnKind parquet_columns = {"column", "columns", "rows"};
 
 /// Finds the columns that the options name. One that they do not name is recognised by a common name, in any case and
 /// with or without underscores: user, user_id, uid, reviewerID, customer_id; item, item_id, movie_id, product_id,

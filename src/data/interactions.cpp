@@ -37,7 +37,7 @@ struct Kept {
 };
 
 /// Interactions of a user who has no test: one to know and one to predict.
-constexpr std::ptrdiff_t least_for_training = 2;
+constexpr std::ptrdiff_t min_for_training = 2;
 
 /// Gives the items that are used their ids in a catalogue.
 /// @param used  [number in the file]
@@ -64,8 +64,8 @@ void find_in_catalogue(const RawInteractions& raw, const std::vector<bool>& used
 Kept choose(const RawInteractions& raw, const PlacesOfUsers& places, const TemporalCut& cut,
             const InteractionOptions& options, const std::string& where) {
   std::vector<std::int64_t> counts(raw.items.size());
-  for (const auto& of_user : places) {
-    for (const std::size_t place : of_user) ++counts[raw.interactions[place].item];
+  for (const auto& user_places : places) {
+    for (const std::size_t place : user_places) ++counts[raw.interactions[place].item];
   }
   const std::int64_t least = cut.untested.empty() ? options.min_item_count : 0;  // a cut has dropped rare items before
   const auto item_stays = [&](std::size_t place) { return counts[raw.interactions[place].item] >= least; };
@@ -84,7 +84,7 @@ Kept choose(const RawInteractions& raw, const PlacesOfUsers& places, const Tempo
   }
   for (std::size_t user = 0; user < places.size(); ++user) {  // behind the others
     const auto count = std::count_if(places[user].begin(), places[user].end(), item_stays);
-    if (count < least_for_training || cut.tested(user)) continue;
+    if (count < min_for_training || cut.tested(user)) continue;
     keep(user);
     ++kept.untested;
   }
@@ -225,7 +225,7 @@ double Interactions::density() const {
          (static_cast<double>(user_count()) * static_cast<double>(item_count()));
 }
 
-std::span<const ItemId> Interactions::of_user(std::int64_t user) const {
+std::span<const ItemId> Interactions::items_of(std::int64_t user) const {
   return history(user).items;
 }
 

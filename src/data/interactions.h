@@ -62,7 +62,7 @@ struct ColumnOptions {
 
   bool name_columns() const { return !user.empty() || !item.empty() || !time.empty(); }
   /// Whether the file has to be a table, of text or not, or JSON lines.
-  bool of_table() const { return name_columns() || quotes || !header; }
+  bool reads_columns() const { return name_columns() || quotes || !header; }
 };
 
 /// What becomes of an interaction with an item that its user has had before or has again.
@@ -85,7 +85,7 @@ struct SplitPolicy {
   std::optional<double> moment = {};  ///< T itself, in the unit of the file; seconds since 1970 if it was a date
 
   bool in_time() const { return temporal != 0 || moment.has_value(); }
-  /// As on the command line: "leave-one-out", "temporal:0.9", "temporal:1388534400" (a date as its seconds).
+  /// The name as on the command line: "leave-one-out", "temporal:0.9", "temporal:1388534400" (a date as its seconds).
   std::string name() const;
 };
 
@@ -148,7 +148,7 @@ struct Interactions {
   std::int64_t item_count() const { return static_cast<std::int64_t>(items.size()) - 1; }
   std::int64_t interaction_count() const { return static_cast<std::int64_t>(item.size()); }
   double density() const;  ///< interactions / (users items)
-  std::span<const ItemId> of_user(std::int64_t user) const;
+  std::span<const ItemId> items_of(std::int64_t user) const;
   History history(std::int64_t user) const;  ///< all interactions of a user
 };
 

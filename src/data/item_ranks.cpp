@@ -180,10 +180,10 @@ runfile::RecommendRun run_of_ranks(const ItemRanks& ranks, const LeaveOneOut& sp
     run.target = run.validation_target;
     run.history_length = run.training_length;
   }
-  for (const std::vector<float>& of_seed : ranks.ranks) {
+  for (const std::vector<float>& seed_ranks : ranks.ranks) {
     runfile::TrainedSeed result;
-    for (const RankingMetric& metric : ranking_metrics()) result.test[metric.name()] = mean_of(metric, of_seed);
-    result.scores[runfile::rank_score] = {of_seed.begin(), of_seed.end()};
+    for (const RankingMetric& metric : ranking_metrics()) result.test[metric.name()] = mean_of(metric, seed_ranks);
+    result.scores[runfile::rank_score] = {seed_ranks.begin(), seed_ranks.end()};
     run.results.emplace_back(std::move(result));
   }
   return run;

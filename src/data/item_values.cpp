@@ -39,7 +39,7 @@ ItemValues read_item_values(const std::filesystem::path& path, const Interaction
           largest_item_value);
     const auto place = places.find(fields[0]);
     if (place == places.end()) {
-      ++found.of_no_item;
+      ++found.lines_without_item;
       continue;
     }
     CHECK(std::isnan(found.values[place->second]), "{}: line {}: item '{}' stands twice", where, line->number,

@@ -10,9 +10,9 @@ namespace gainlens::data {
 
 /// A number for every item of a catalogue, which is not in the interactions: its noise, its price.
 struct ItemValues {
-  std::string name;            ///< of the column
-  std::vector<double> values;  ///< [item id - 1]
-  std::size_t of_no_item;      ///< lines that name no item of the catalogue
+  std::string name;                ///< of the column
+  std::vector<double> values;      ///< [item id - 1]
+  std::size_t lines_without_item;  ///< lines that name no item of the catalogue
 };
 
 /// In size: means of many items are computed, and drawn.

@@ -140,7 +140,7 @@ JsonParser::JsonParser(RawInteractions& result, const DataLine& first, const Col
   const std::string fault = found.read(first.text);
   CHECK(fault.empty(), "{}: line {} {}: '{}'; each line is a JSON object", where, first.number, fault,
         printable(first.text, 80));
-  const ColumnPlaces places = find_columns(found.names, options, of_json, where);
+  const ColumnPlaces places = find_columns(found.names, options, json_keys, where);
   keys_ = {found.names[places.user], found.names[places.item]};
   if (places.time) keys_.push_back(found.names[*places.time]);
   result.timed = places.time.has_value();

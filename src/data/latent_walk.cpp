@@ -169,8 +169,8 @@ void check(const WalkOptions& options) {
   CHECK(!options.noise.empty() && options.noise.size() <= 100, "--noise: {} levels; must be 1 to 100",
         options.noise.size());
   for (const double level : options.noise) {
-    CHECK(level >= least_noise && level <= most_noise, "--noise: {}; must be {} to {}{}", level, least_noise,
-          most_noise, level == 0 ? ": without noise there is nothing to filter" : "");
+    CHECK(level >= min_noise && level <= max_noise, "--noise: {}; must be {} to {}{}", level, min_noise, max_noise,
+          level == 0 ? ": without noise there is nothing to filter" : "");
   }
   CHECK(options.drift >= 0 && options.drift < 1, "--drift: {}; must be at least 0, and below 1", options.drift);
   const std::int64_t levels = std::ssize(options.noise);
@@ -196,11 +196,11 @@ LatentWalk latent_walk(const WalkOptions& options) {
   check(options);
   const std::size_t dimensions = size(options.dimensions), levels = options.noise.size();
   LatentWalk walk;
-  Random of_items(options.seed, stream_of_items);
+  Random item_random(options.seed, stream_of_items);
   for (std::size_t item = 0; item < size(options.items); ++item) {
     const double noise = walk.noise.emplace_back(options.noise[item % levels]);
     for (std::size_t i = 0; i < dimensions; ++i)
-      walk.position.push_back(std::sqrt(1 + noise * noise) * normal(of_items));
+      walk.position.push_back(std::sqrt(1 + noise * noise) * normal(item_random));
   }
   const Catalogue catalogue{dimensions, levels, walk.noise, walk.position};
   const double kept = std::sqrt(1 - options.drift * options.drift);

@@ -23,7 +23,7 @@ namespace gainlens::data {
 
 /// Standard deviations of noise that are taken, beside a state of 1. Far below or above them the likelihoods of a click
 /// differ by more than a double holds.
-inline constexpr double least_noise = 0.001, most_noise = 100;
+inline constexpr double min_noise = 0.001, max_noise = 100;
 
 struct WalkOptions {
   std::int64_t users = 2000;

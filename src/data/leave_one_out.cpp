@@ -8,7 +8,7 @@ namespace gainlens::data {
 LeaveOneOut::LeaveOneOut(Interactions interactions) : interactions_(std::move(interactions)) {
   training_counts_.resize(static_cast<std::size_t>(items()) + 1);
   for (std::int64_t user = 0; user < training_users(); ++user) {
-    const auto sequence = interactions_.of_user(user);
+    const auto sequence = interactions_.items_of(user);
     CHECK(sequence.size() >= 3 || user >= users(),
           "leave-one-out: user '{}' has {} interactions; at least 3, for training, validation and "
           "test",
@@ -18,7 +18,7 @@ LeaveOneOut::LeaveOneOut(Interactions interactions) : interactions_(std::move(in
 }
 
 std::span<const ItemId> LeaveOneOut::training(std::int64_t user) const {
-  const auto sequence = interactions_.of_user(user);
+  const auto sequence = interactions_.items_of(user);
   return sequence.first(sequence.size() - held_out(user));
 }
 
@@ -35,7 +35,7 @@ History LeaveOneOut::history(std::int64_t user, HeldOut held_out) const {
 
 ItemId LeaveOneOut::target(std::int64_t user, HeldOut held_out) const {
   ASSERT(user < users(), "user {} has no test", user);
-  const auto sequence = interactions_.of_user(user);
+  const auto sequence = interactions_.items_of(user);
   return sequence[sequence.size() - (held_out == HeldOut::test ? 1 : 2)];
 }
 

@@ -64,7 +64,7 @@ class ParquetReader {
     if (table_ == nullptr) refuse(reason);
     std::vector<std::string> names;
     for (const ParquetColumn& column : table_->columns()) names.push_back(column.name);
-    const ColumnPlaces places = find_columns(names, options, of_parquet, where_);
+    const ColumnPlaces places = find_columns(names, options, parquet_columns, where_);
     result_.format = InteractionFormat::parquet;
     result_.timed = places.time.has_value();
     result_.columns = ReadColumns{names[places.user], names[places.item], {}, {}, {}, false};

@@ -145,13 +145,13 @@ class CursorOf : public Cursor {
       value.text = {reinterpret_cast<const char*>(found.ptr), found.len};
     } else if constexpr (std::is_same_v<Value, parquet::Int96>) {
       constexpr std::int64_t day_of_1970 = 2440588;  // days are counted from 4713 BC
-      const std::uint64_t of_day = found.value[0] | (static_cast<std::uint64_t>(found.value[1]) << 32);
-      if (of_day >= static_cast<std::uint64_t>(seconds_of_day * nanoseconds)) fail("a time of day does not exist");
+      const std::uint64_t time_of_day = found.value[0] | (static_cast<std::uint64_t>(found.value[1]) << 32);
+      if (time_of_day >= static_cast<std::uint64_t>(seconds_of_day * nanoseconds)) fail("a time of day does not exist");
       const std::int64_t midnight = (static_cast<std::int64_t>(found.value[2]) - day_of_1970) * seconds_of_day;
-      const auto minutes = static_cast<std::int64_t>(of_day) / (60 * nanoseconds);
+      const auto minutes = static_cast<std::int64_t>(time_of_day) / (60 * nanoseconds);
       value.number = static_cast<double>(midnight + 60 * minutes) +
-                     seconds_of(static_cast<std::int64_t>(of_day) % (60 * nanoseconds), nanoseconds);
-      value.too_fine = of_day % 1000 != 0;
+                     seconds_of(static_cast<std::int64_t>(time_of_day) % (60 * nanoseconds), nanoseconds);
+      value.too_fine = time_of_day % 1000 != 0;
     } else if constexpr (std::is_floating_point_v<Value>) {
       value.number = static_cast<double>(found);
     } else {

@@ -34,12 +34,13 @@ std::int64_t distinct_questions(const std::vector<Question>& questions) {
   return std::ssize(seen);
 }
 
-SplitSizes fitted_sizes(const AskedSizes& asked, std::int64_t questions, std::optional<std::int64_t> of_test) {
+SplitSizes fitted_sizes(const AskedSizes& asked, std::int64_t questions, std::optional<std::int64_t> test_questions) {
   SplitSizes sizes{asked.training.value_or(default_rows), asked.validation.value_or(default_rows), asked.test};
   const auto fitted = [](std::int64_t most) { return std::clamp<std::int64_t>(most, 1, default_rows); };
-  if (of_test) {
+  if (test_questions) {
     if (!asked.training) sizes.training = fitted(questions);
-    if (!asked.validation) sizes.validation = fitted(asked.test > 0 ? std::min(asked.test, *of_test) : *of_test);
+    if (!asked.validation)
+      sizes.validation = fitted(asked.test > 0 ? std::min(asked.test, *test_questions) : *test_questions);
     return sizes;
   }
   if (sizes.training + sizes.validation + std::max<std::int64_t>(sizes.test, 1) <= questions) return sizes;

@@ -25,8 +25,8 @@ inline constexpr std::int64_t default_rows = 1000;
 /// The sizes for files that may be smaller than the defaults. A size that was asked for stays. If the others do not
 /// fit into one file, training, validation and test get 3, 1 and 1 parts of what is left for them.
 /// @param questions  of the file that is split, each text once
-/// @param of_test    of a second file with the test; absent: the first one holds all parts
-SplitSizes fitted_sizes(const AskedSizes& asked, std::int64_t questions, std::optional<std::int64_t> of_test);
+/// @param test_questions    of a second file with the test; absent: the first one holds all parts
+SplitSizes fitted_sizes(const AskedSizes& asked, std::int64_t questions, std::optional<std::int64_t> test_questions);
 
 /// The number of different texts.
 std::int64_t distinct_questions(const std::vector<Question>& questions);

@@ -14,7 +14,7 @@
 namespace gainlens::data {
 namespace {
 
-constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;
+constexpr std::uint64_t max_bytes = std::uint64_t{1} << 30;
 
 /// The text of a member.
 std::string text_at(const Json& object, const char* key, const std::string& where) {
@@ -50,7 +50,7 @@ void take_id(const std::string& id, std::set<std::string>& ids, const std::strin
 /// Calls `take` with the JSON of each line.
 void for_each_line(const std::filesystem::path& file,
                    const std::function<void(const Json&, const std::string&)>& take) {
-  const std::string text = read_text(file, most_bytes);
+  const std::string text = read_text(file, max_bytes);
   const std::string name = printable(file.string());
   std::size_t number = 0;
   for (std::size_t begin = 0; begin < text.size();) {
@@ -148,7 +148,7 @@ std::string open_prompt(const std::string& question, const std::vector<Passage>&
 
 std::vector<Question> read_squad(const std::filesystem::path& file) {
   const std::string name = printable(file.string());
-  const Json document = parse_json(read_text(file, most_bytes), name);
+  const Json document = parse_json(read_text(file, max_bytes), name);
   std::vector<Question> questions;
   std::set<std::string> ids;
   for (const Json& article : list_at(document, "data", name)) {

@@ -15,7 +15,7 @@ namespace gainlens::data {
 namespace {
 
 /// Item ids end at 2^31 - 1. One less leaves room for a token of the models (MASK).
-constexpr std::size_t most_names = std::numeric_limits<std::int32_t>::max() - 1;
+constexpr std::size_t max_names = std::numeric_limits<std::int32_t>::max() - 1;
 constexpr std::size_t shown_bytes = 80;  ///< of a line, in messages
 
 std::vector<std::string_view> split_at(std::string_view text, std::string_view separator) {
@@ -224,7 +224,7 @@ std::optional<char> delimiter_of(std::string_view first, const NamedFile& file, 
         "{}: --quotes is for tables, and this file has JSON lines; leave it out", file.where);
   if (format == InteractionFormat::json) return std::nullopt;
   // A file *.tsv can hold lines of another format, but those who name columns want a table.
-  if (file.delimiter && (!format || options.of_table())) return file.delimiter;
+  if (file.delimiter && (!format || options.reads_columns())) return file.delimiter;
   CHECK(options.header, "{}: --no-header is for tables; give --delimiter too", file.where);
   CHECK(!options.quotes, "{}: --quotes is for tables; give --delimiter too", file.where);
   CHECK(!options.name_columns(),
@@ -292,8 +292,8 @@ std::string RawInteractions::add(std::string_view user, std::string_view item, d
 }
 
 void RawInteractions::check_counts(std::string_view where, std::int64_t line) const {
-  CHECK(users.size() <= most_names && items.size() <= most_names,
-        "{}: more than {} users or items up to {} {}; give a smaller data set", where, most_names, unit(), line);
+  CHECK(users.size() <= max_names && items.size() <= max_names,
+        "{}: more than {} users or items up to {} {}; give a smaller data set", where, max_names, unit(), line);
 }
 
 void Faults::add(std::int64_t line, std::string_view reason, std::string_view text) {

@@ -62,8 +62,8 @@ std::int64_t settle_repeats(const RawInteractions& raw, Duplicates duplicates, s
   const auto at = [&](std::size_t place) -> const RawInteraction& { return raw.interactions[place]; };
   std::int64_t repeated = 0;
   SameTimes same;
-  for (auto& of_user : places) {
-    std::vector<std::size_t> by_item = of_user, kept;
+  for (auto& user_places : places) {
+    std::vector<std::size_t> by_item = user_places, kept;
     std::sort(by_item.begin(), by_item.end(), [&](std::size_t a, std::size_t b) {
       return std::tuple(at(a).item, at(a).time, a) < std::tuple(at(b).item, at(b).time, b);
     });
@@ -78,7 +78,7 @@ std::int64_t settle_repeats(const RawInteractions& raw, Duplicates duplicates, s
     }
     if (duplicates == Duplicates::keep) continue;
     std::sort(kept.begin(), kept.end());
-    of_user = std::move(kept);
+    user_places = std::move(kept);
   }
   // Without times, a user who takes an item again is no mistake.
   if (raw.timed && duplicates == Duplicates::keep) same.refuse(raw, where);

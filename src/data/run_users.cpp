@@ -7,8 +7,8 @@ namespace gainlens::data {
 void set_users(runfile::RecommendRun& run, const LeaveOneOut& split) {
   const auto& users = split.interactions().users;
   run.units.assign(users.begin(), users.begin() + split.users());
-  for (auto* of_users : {&run.target, &run.validation_target, &run.history_length, &run.training_length})
-    of_users->clear();
+  for (auto* numbers : {&run.target, &run.validation_target, &run.history_length, &run.training_length})
+    numbers->clear();
   for (std::int64_t user = 0; user < split.users(); ++user) {
     run.target.push_back(split.target(user, HeldOut::test));
     run.validation_target.push_back(split.target(user, HeldOut::validation));

@@ -35,7 +35,7 @@ TableParser::TableParser(RawInteractions& result, const DataLine& first, char de
     for (std::size_t i = 0; i < names.size(); ++i) names[i] = std::to_string(i + 1);
   }
   columns_ = names.size();
-  places_ = find_columns(names, options, of_table, where);
+  places_ = find_columns(names, options, table_columns, where);
   result.timed = places_.time.has_value();
   result.columns = ReadColumns{names[places_.user], names[places_.item], {}, delimiter, quotes_, false};
   if (places_.time) result.columns->time = names[*places_.time];

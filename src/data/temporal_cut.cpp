@@ -18,17 +18,17 @@ constexpr std::string_view leave_one_out = "leave-one-out", temporal = "temporal
 /// Leaves out interactions with rare items.
 void drop_rare_items(const RawInteractions& raw, std::int64_t least, PlacesOfUsers& places) {
   std::vector<std::int64_t> counts(raw.items.size());
-  for (const auto& of_user : places) {
-    for (const std::size_t place : of_user) ++counts[raw.interactions[place].item];
+  for (const auto& user_places : places) {
+    for (const std::size_t place : user_places) ++counts[raw.interactions[place].item];
   }
-  for (auto& of_user : places)
-    std::erase_if(of_user, [&](std::size_t place) { return counts[raw.interactions[place].item] < least; });
+  for (auto& user_places : places)
+    std::erase_if(user_places, [&](std::size_t place) { return counts[raw.interactions[place].item] < least; });
 }
 
 double time_at_share(const RawInteractions& raw, const PlacesOfUsers& places, double share) {
   std::vector<double> times;
-  for (const auto& of_user : places) {
-    for (const std::size_t place : of_user) times.push_back(raw.interactions[place].time);
+  for (const auto& user_places : places) {
+    for (const std::size_t place : user_places) times.push_back(raw.interactions[place].time);
   }
   if (times.empty()) return 0;
   const auto rank = std::min(static_cast<std::size_t>(share * static_cast<double>(times.size())), times.size() - 1);
@@ -74,18 +74,18 @@ TemporalCut cut_by_time(const RawInteractions& raw, const InteractionOptions& op
   std::int64_t before_all = 0;
   for (std::size_t user = 0; user < places.size(); ++user) {
     const auto is_before = [&](std::size_t place) { return raw.interactions[place].time < cut.time; };
-    auto& of_user = places[user];
-    const auto before = std::count_if(of_user.begin(), of_user.end(), is_before);
+    auto& user_places = places[user];
+    const auto before = std::count_if(user_places.begin(), user_places.end(), is_before);
     before_all += before;
     std::optional<std::size_t> test;
-    for (const std::size_t place : of_user) {
+    for (const std::size_t place : user_places) {
       if (!is_before(place) && (!test || raw.interactions[place].time < raw.interactions[*test].time)) test = place;
     }
     if (before < 2) test.reset();
     cut.untested[user] = !test;
-    const std::size_t all = of_user.size();
-    std::erase_if(of_user, [&](std::size_t place) { return !is_before(place) && place != test; });
-    cut.later += static_cast<std::int64_t>(all - of_user.size());
+    const std::size_t all = user_places.size();
+    std::erase_if(user_places, [&](std::size_t place) { return !is_before(place) && place != test; });
+    cut.later += static_cast<std::int64_t>(all - user_places.size());
   }
   CHECK(before_all > 0, "{}: no interaction lies before the time of --split {}; give a larger share, or a later time",
         where, options.split.name());

@@ -14,8 +14,8 @@ constexpr std::size_t longest_character = 4;  // bytes of UTF-8
 
 }  // namespace
 
-TextReader::TextReader(const std::filesystem::path& path, std::uint64_t most_bytes)
-    : file_(path, formats::UnpackedFile::Accepts::files_and_pipes), most_bytes_(most_bytes) {}
+TextReader::TextReader(const std::filesystem::path& path, std::uint64_t max_bytes)
+    : file_(path, formats::UnpackedFile::Accepts::files_and_pipes), max_bytes_(max_bytes) {}
 
 std::string_view TextReader::next() {
   part_.erase(0, handed_out_);
@@ -23,8 +23,8 @@ std::string_view TextReader::next() {
   const std::uint64_t begin = file_.position() - carried;  // of part_ in the text
   const bool at_end = file_.append_to(part_, part_bytes) == 0;
   CHECK(file_.position() > 0, "{}: empty; give a text", where());
-  CHECK(file_.position() <= most_bytes_, "{}: larger than {} unpacked; give a smaller file", where(),
-        format_bytes(most_bytes_));
+  CHECK(file_.position() <= max_bytes_, "{}: larger than {} unpacked; give a smaller file", where(),
+        format_bytes(max_bytes_));
   handed_out_ = part_.size();
   if (const auto invalid = first_invalid_utf8(part_)) {
     // The end of this part may lie within a character. The next part then shows whether it is one.
@@ -42,9 +42,9 @@ std::string TextReader::sha256() {
   return hash_.hex();
 }
 
-std::string read_text(const std::filesystem::path& path, std::uint64_t most_bytes,
+std::string read_text(const std::filesystem::path& path, std::uint64_t max_bytes,
                       formats::UnpackedFile::Accepts accepts) {
-  std::string text = formats::read_plain_or_gzip(path, most_bytes, accepts);
+  std::string text = formats::read_plain_or_gzip(path, max_bytes, accepts);
   const std::string where = printable(path.string());
   CHECK(!text.empty(), "{}: empty; give a text", where);
   const auto invalid = first_invalid_utf8(text);

@@ -19,22 +19,22 @@ inline constexpr std::uint64_t longest_text = std::uint64_t{64} << 30;
 /// standard input, is a text too.
 class TextReader {
  public:
-  /// @param most_bytes  of the unpacked text. It is refused as soon as more bytes are unpacked
+  /// @param max_bytes  of the unpacked text. It is refused as soon as more bytes are unpacked
   /// @throws InvalidArgument  missing, cannot be opened
-  explicit TextReader(const std::filesystem::path& path, std::uint64_t most_bytes = longest_text);
+  explicit TextReader(const std::filesystem::path& path, std::uint64_t max_bytes = longest_text);
 
   /// The next part, some 256 KiB of whole characters; empty at the end of the text. Valid until the next call.
-  /// @throws InvalidArgument  unreadable, empty text, broken gzip, not UTF-8 (byte offset), or larger than `most_bytes`
+  /// @throws InvalidArgument  unreadable, empty text, broken gzip, not UTF-8 (byte offset), or larger than `max_bytes`
   std::string_view next();
 
-  /// Of the unpacked text. To be called once, after the end.
+  /// The checksum of the unpacked text. Called once, after the end.
   std::string sha256();
   /// The file's name for messages.
   const std::string& where() const { return file_.where(); }
 
  private:
   formats::UnpackedFile file_;
-  std::uint64_t most_bytes_;
+  std::uint64_t max_bytes_;
   Sha256 hash_;
   std::string part_;            // whole characters, then the start of the next one
   std::size_t handed_out_ = 0;  // bytes at the start of part_ that the last call returned
@@ -43,7 +43,7 @@ class TextReader {
 /// Plain or gzipped UTF-8 text, whole.
 /// @param accepts  pipes: for texts that nobody reads a second time
 /// @throws InvalidArgument  as TextReader; larger than the memory that is available
-std::string read_text(const std::filesystem::path& path, std::uint64_t most_bytes = std::uint64_t{4} << 30,
+std::string read_text(const std::filesystem::path& path, std::uint64_t max_bytes = std::uint64_t{4} << 30,
                       formats::UnpackedFile::Accepts accepts = formats::UnpackedFile::Accepts::files);
 
 /// An array of token ids in JSON, plain or gzipped. May come from a pipe, as a text.

@@ -53,7 +53,7 @@ at::Tensor updated(const at::Tensor& variance, const at::Tensor& observed, runfi
 /// max((1 + J)^2, 0.01): P'' = stretch P' after the MLP.
 at::Tensor stretch(const at::Tensor& jacobian);
 
-/// At runfile::depth_shares, over all elements.
+/// The quantiles at runfile::depth_shares, over all elements.
 runfile::DepthQuantiles quantiles_of(const at::Tensor& values);
 
 }  // namespace gainlens::depth

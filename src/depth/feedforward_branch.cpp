@@ -18,7 +18,7 @@ namespace {
 /// (I - z z^T / d) / s for the norm without a mean, and (I - 1 1^T / d - z z^T / d) / s for the one with a mean.
 struct NormAt {
   /// The same at one of its rows, which then stands for any number of them.
-  NormAt of_row(std::int64_t row) const {
+  NormAt at_row(std::int64_t row) const {
     NormAt one = *this;
     one.normalised = normalised.narrow(0, row, 1);
     one.deviation = deviation.narrow(0, row, 1);
@@ -124,11 +124,11 @@ at::Tensor FeedForwardBranch::carried(const at::Tensor& stream, const at::Tensor
   at::Tensor found = at::empty_like(variance);
   for (std::int64_t row = 0; row < stream.size(0); ++row) {
     at::Tensor jacobian = layer.matrix(row);
-    if (before) jacobian = before->of_row(row).behind(jacobian * (weights_.mlp_norm + config_.norm_offset));
+    if (before) jacobian = before->at_row(row).behind(jacobian * (weights_.mlp_norm + config_.norm_offset));
     if (after) {
       // The Jacobian of a norm before its weight is symmetric.
       jacobian =
-          after->of_row(row).behind(jacobian.t()).t() * (weights_.mlp_post_norm + config_.norm_offset).unsqueeze(1);
+          after->at_row(row).behind(jacobian.t()).t() * (weights_.mlp_post_norm + config_.norm_offset).unsqueeze(1);
     }
     jacobian = jacobian * config_.residual_scale;
     jacobian.diagonal().add_(1);

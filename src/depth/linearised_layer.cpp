@@ -66,11 +66,11 @@ void LinearisedLayer::add_shared_expert(const models::DecoderConfig& config,
   parts_.push_back(std::move(part));
 }
 
-template <typename OfPart>
-at::Tensor LinearisedLayer::sum(const OfPart& of_part) const {
+template <typename Term>
+at::Tensor LinearisedLayer::sum(const Term& term) const {
   at::Tensor total = zeros_.clone();
   for (const Part& part : parts_) {
-    at::Tensor found = of_part(part);
+    at::Tensor found = term(part);
     if (part.share.defined()) found = found * part.share;
     if (part.rows.defined()) {
       total.index_add_(0, part.rows, found);
@@ -83,8 +83,8 @@ at::Tensor LinearisedLayer::sum(const OfPart& of_part) const {
 
 at::Tensor LinearisedLayer::diagonal() const {
   at::Tensor total = sum([](const Part& part) {
-    const at::Tensor of_up = bft::jacobian(part.up, part.down, part.up_slopes);
-    return part.gate.defined() ? of_up + bft::jacobian(part.gate, part.down, part.gate_slopes) : of_up;
+    const at::Tensor up_jacobian = bft::jacobian(part.up, part.down, part.up_slopes);
+    return part.gate.defined() ? up_jacobian + bft::jacobian(part.gate, part.down, part.gate_slopes) : up_jacobian;
   });
   for (const Score& score : scores_) total += score.output * score.slope * score.weight;
   return total;

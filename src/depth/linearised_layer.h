@@ -47,8 +47,8 @@ class LinearisedLayer {
                       const models::Projection& down, const at::Tensor& input);
   void add_shared_expert(const models::DecoderConfig& config, const models::LayerProjections& projections,
                          const at::Tensor& input);
-  template <typename OfPart>
-  at::Tensor sum(const OfPart& of_part) const;
+  template <typename Term>
+  at::Tensor sum(const Term& term) const;
 
   at::Tensor zeros_;  // [row, width]
   std::vector<Part> parts_;

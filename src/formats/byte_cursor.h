@@ -66,13 +66,13 @@ class ByteCursor {
     return take(length, what);
   }
 
-  /// Reads the number of items that follow, each of at least `least_bytes`. Refuses a number that is too large for the
+  /// Reads the number of items that follow, each of at least `min_bytes`. Refuses a number that is too large for the
   /// file, before memory is allocated for the items.
-  std::uint64_t count(const char* what, std::uint64_t least_bytes, std::uint64_t limit) {
+  std::uint64_t count(const char* what, std::uint64_t min_bytes, std::uint64_t limit) {
     const std::size_t begin = offset_;
     const auto count = number<std::uint64_t>(what);
     if (count > limit) throw_invalid("{}: {} of {}; at most {} are allowed", at(begin), what, count, limit);
-    if (count > rest() / least_bytes)
+    if (count > rest() / min_bytes)
       throw_invalid("{}: {} of {}, but only {} bytes follow; the file is cut short or damaged", at(begin), what, count,
                     rest());
     return count;

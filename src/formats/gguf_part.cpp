@@ -28,8 +28,8 @@ constexpr std::uint32_t max_dimensions = 4;
 constexpr std::uint32_t default_alignment = 32;
 
 // The smallest size of each item in bytes: a length (8), one byte of name, and its numbers.
-constexpr std::uint64_t least_key_bytes = 8 + 1 + 4 + 1;
-constexpr std::uint64_t least_tensor_bytes = 8 + 1 + 4 + 4 + 8;
+constexpr std::uint64_t min_key_bytes = 8 + 1 + 4 + 1;
+constexpr std::uint64_t min_tensor_bytes = 8 + 1 + 4 + 4 + 8;
 
 std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -80,11 +80,11 @@ GgufValue read_array(ByteCursor& cursor) {
   CHECK(value.element != GgufKind::array, "{}: an array of arrays; only arrays of plain values and texts are read",
         cursor.at(kind_begin));
   const bool texts = value.element == GgufKind::text;
-  const std::size_t least_bytes = texts ? sizeof(std::uint64_t) : bytes_of(value.element);
-  value.count = cursor.count("a count of elements", least_bytes, ~std::uint64_t{0});
+  const std::size_t min_bytes = texts ? sizeof(std::uint64_t) : bytes_of(value.element);
+  value.count = cursor.count("a count of elements", min_bytes, ~std::uint64_t{0});
   if (!texts) {
     const std::size_t begin = cursor.offset();
-    value.bytes = cursor.take(value.count * least_bytes, "elements");  // count() has checked that they fit
+    value.bytes = cursor.take(value.count * min_bytes, "elements");  // count() has checked that they fit
     if (value.element == GgufKind::boolean) check_booleans(cursor, value.bytes, begin);
     return value;
   }
@@ -261,8 +261,8 @@ GgufPart read_gguf_part(const std::filesystem::path& path) {
   GgufPart part;
   part.path = path;
   part.version = read_version(cursor);
-  const auto tensors = cursor.count("a count of tensors", least_tensor_bytes, max_tensors);
-  const auto keys = cursor.count("a count of keys", least_key_bytes, max_keys);
+  const auto tensors = cursor.count("a count of tensors", min_tensor_bytes, max_tensors);
+  const auto keys = cursor.count("a count of keys", min_key_bytes, max_keys);
   part.metadata = GgufMetadata(file, read_values(cursor, keys));
   const std::uint32_t alignment = alignment_of(part.metadata);
   std::vector<Info> infos = read_infos(cursor, tensors, alignment);

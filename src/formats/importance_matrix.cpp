@@ -9,7 +9,7 @@
 namespace gainlens::formats {
 
 bool is_importance_matrix(const std::filesystem::path& path) {
-  constexpr std::int32_t most_entries = 1 << 20, longest_name = 1 << 10;
+  constexpr std::int32_t max_entries = 1 << 20, longest_name = 1 << 10;
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return false;
   std::array<char, 16> start{};
@@ -18,7 +18,7 @@ bool is_importance_matrix(const std::filesystem::path& path) {
   std::memcpy(&entries, start.data(), sizeof(entries));
   std::memcpy(&length, start.data() + sizeof(entries), sizeof(length));
   const std::string_view name(start.data() + 8, 8);
-  return entries > 0 && entries < most_entries && length > 0 && length < longest_name &&
+  return entries > 0 && entries < max_entries && length > 0 && length < longest_name &&
          (name.starts_with("blk.") || name.starts_with("output.") || name.starts_with("token_em"));
 }
 

@@ -10,7 +10,7 @@
 namespace gainlens::formats {
 namespace {
 
-constexpr std::size_t most_nodes = std::size_t{1} << 20;
+constexpr std::size_t max_nodes = std::size_t{1} << 20;
 constexpr std::size_t longest_name = 200;  // of a class: a file could have many nodes copy a long one
 
 std::string_view text_of(std::span<const std::byte> bytes) {
@@ -244,7 +244,7 @@ class PickleMachine {
   PickleNode& node(PickleId id) { return data_.nodes_[id]; }
 
   void push(PickleNode made) {
-    CHECK(data_.nodes_.size() < most_nodes, "{}: a pickle of more than {} values; it is not read", where_, most_nodes);
+    CHECK(data_.nodes_.size() < max_nodes, "{}: a pickle of more than {} values; it is not read", where_, max_nodes);
     data_.nodes_.push_back(std::move(made));
     stack_.push_back(static_cast<PickleId>(data_.nodes_.size() - 1));
   }

@@ -63,7 +63,7 @@ class PickleData {
   std::string_view class_of(PickleId id) const;
   /// The arguments of an object; none for another kind of node.
   std::span<const PickleId> arguments(PickleId id) const;
-  /// For messages: "a text", "a dictionary", "an object of class 'collections.OrderedDict'".
+  /// What a value is, for messages: "a text", "a dictionary", "an object of class 'collections.OrderedDict'".
   std::string description(PickleId id) const;
 
  private:

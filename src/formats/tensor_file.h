@@ -96,8 +96,9 @@ class TensorDirectory {
 
   const std::map<std::string, TensorEntry, std::less<>>& entries() const { return entries_; }
   std::vector<std::filesystem::path> files() const;  ///< the weight files and, if there is one, the index; sorted
-  /// For the user: what is wrong in the index, as in some published ones, and cannot change a tensor: tensors that no
-  /// shard has (a model that needs one is refused), and a metadata.total_size that is not the sum of their bytes.
+  /// What the user is told: what is wrong in the index, as in some published ones, and cannot change a tensor: tensors
+  /// that no shard has (a model that needs one is refused), and a metadata.total_size that is not the sum of their
+  /// bytes.
   const std::vector<std::string>& remarks() const { return remarks_; }
 
  private:

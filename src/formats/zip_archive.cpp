@@ -16,7 +16,7 @@ namespace {
 // Signatures and sizes of APPNOTE.TXT 6.3, sections 4.3.7 to 4.3.16.
 constexpr std::uint32_t local_signature = 0x04034b50, entry_signature = 0x02014b50, end_signature = 0x06054b50,
                         end64_signature = 0x06064b50, locator_signature = 0x07064b50;
-constexpr std::size_t end_bytes = 22, locator_bytes = 20, local_bytes = 30, most_comment_bytes = 0xffff;
+constexpr std::size_t end_bytes = 22, locator_bytes = 20, local_bytes = 30, max_comment_bytes = 0xffff;
 constexpr std::uint16_t in_zip64_16 = 0xffff;
 constexpr std::uint32_t in_zip64_32 = 0xffffffff;
 constexpr std::uint16_t zip64_extra = 1, stored = 0, encrypted_flag = 1;
@@ -42,7 +42,7 @@ std::string_view text_of(Bytes bytes) {
 /// Where the end record begins. Its comment reaches to the end of the file.
 std::optional<std::size_t> end_record(Bytes file) {
   if (file.size() < end_bytes) return std::nullopt;
-  for (std::size_t comment = 0; comment <= most_comment_bytes && comment + end_bytes <= file.size(); ++comment) {
+  for (std::size_t comment = 0; comment <= max_comment_bytes && comment + end_bytes <= file.size(); ++comment) {
     const std::size_t at = file.size() - end_bytes - comment;
     if (number_at<std::uint32_t>(file.subspan(at)) == end_signature &&
         number_at<std::uint16_t>(file.subspan(at + end_bytes - 2)) == comment)

@@ -13,7 +13,7 @@ namespace gainlens::interventions {
 namespace {
 
 /// Largest distance of a mean of K' from that of the gate. Passes of other lengths round differently.
-constexpr double most_missed = 1e-4;
+constexpr double max_missed = 1e-4;
 
 void add_to(at::Tensor& total, const at::Tensor& more) {
   total = total.defined() ? total + more : more.clone();
@@ -80,7 +80,7 @@ void add_heads(std::int64_t number, const LayerCalibration& layer, const at::Ten
       throw_run_failed("layer {}, head {}: attention's result is 0 over the calibration text", number, head);
     if (!made.lambda) continue;
     made.gain = gain[head].item<double>();
-    if (!(std::abs(*made.gain - *made.gate) <= most_missed)) {
+    if (!(std::abs(*made.gain - *made.gate) <= max_missed)) {
       throw_run_failed("layer {}, head {}: the mean of K' is {:.8g} and that of the gate {:.8g}", number, head,
                        *made.gain, *made.gate);
     }
@@ -105,7 +105,7 @@ GainCalibration calibrate_gates(models::Decoder& model, const std::vector<std::v
     });
   }
   GainCalibration found;
-  for (const auto& [number, of_layer] : sums) found.layers[number] = solved(of_layer, queries);
+  for (const auto& [number, layer_sums] : sums) found.layers[number] = solved(layer_sums, queries);
   sums.clear();
 
   std::map<std::int64_t, at::Tensor> trained;  // [head]

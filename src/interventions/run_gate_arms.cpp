@@ -148,12 +148,12 @@ class GateArmsMeasuring {
   void run() {
     const c10::InferenceMode inference;
     const std::vector<std::pair<std::size_t, std::size_t>> missing = take_stored();  // document, arm
-    const auto of_units = static_cast<double>(missing.size());
+    const auto unit_steps = static_cast<double>(missing.size());
     // A calibration document takes about as long as an arm on a document.
     const auto calibrating = static_cast<double>(job_.calibration.documents.size());
     if (missing.empty() && !run_.calibration.empty()) return;
     if (!options_.quiet) kept_.tell_of_stored();
-    Progress progress("gate-arms", of_units + calibrating, "arms of documents", options_.quiet);
+    Progress progress("gate-arms", unit_steps + calibrating, "arms of documents", options_.quiet);
     load();
     calibrate();
     progress.advance(calibrating, 0, "calibration");

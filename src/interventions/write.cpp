@@ -83,8 +83,8 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 }
 
 void check_count(std::int64_t writes, std::string_view text) {
-  CHECK(writes <= static_cast<std::int64_t>(most_writes), "{}: it stands for {} writes or more; the most are {}",
-        named(text), writes, most_writes);
+  CHECK(writes <= static_cast<std::int64_t>(max_writes), "{}: it stands for {} writes or more; the most are {}",
+        named(text), writes, max_writes);
 }
 
 /// "1,4:6": the numbers and ranges of a list.

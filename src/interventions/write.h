@@ -42,7 +42,7 @@ struct Write {
 };
 
 /// Of one intervention.
-inline constexpr std::size_t most_writes = 4096;
+inline constexpr std::size_t max_writes = 4096;
 
 /// Writes that act in one pass.
 struct Intervention {
@@ -58,7 +58,7 @@ struct Intervention {
 ///     knockout, a finite number or a file. The factor 0 is zero. `head=1,2`, `position=3,41:81` (81 not included) and
 ///     braces in SITE (`blocks.{5,11}.hook_mlp_out`, `{5:12}`) stand for several writes in one pass
 /// @throws InvalidArgument  another form, a number that is not finite, a file that does not exist, one place twice,
-///     more than `most_writes`
+///     more than `max_writes`
 Intervention parse_intervention(std::string_view text);
 
 /// A mode that has a name: zero, mean or resample.

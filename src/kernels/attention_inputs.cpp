@@ -23,7 +23,7 @@ std::string shape_text(const at::Tensor& tensor) {
 /// Priors and soft caps beyond these are infinite or zero in float32, and some statistics would be NaN.
 constexpr double smallest_cap = 1e-30, largest_option = 1e30;
 constexpr double smallest_key_mean = 1e-4;  // far above what rounding adds to a mean
-constexpr double most_score_noise = 1e6;    // its square stays far from the bounds of float64
+constexpr double max_score_noise = 1e6;     // its square stays far from the bounds of float64
 
 void check_prior(const char* where, const char* name, double prior) {
   CHECK(prior >= 0 && prior <= largest_option, "{}: {} {}; must be between 0 and {}", where, name, prior,
@@ -37,8 +37,8 @@ void check_estimator(const char* where, const ChosenEstimator& estimator) {
   CHECK(estimator.name == Estimator::delta_weight_free || estimator.score_noise == 0,
         "{}: score_noise is {}, which is of delta_weight_free alone; the estimator is {}", where, estimator.score_noise,
         name_of(estimator.name));
-  CHECK(estimator.score_noise >= 0 && estimator.score_noise <= most_score_noise,
-        "{}: score_noise is {}; must be between 0 and {}", where, estimator.score_noise, most_score_noise);
+  CHECK(estimator.score_noise >= 0 && estimator.score_noise <= max_score_noise,
+        "{}: score_noise is {}; must be between 0 and {}", where, estimator.score_noise, max_score_noise);
 }
 
 void check_options(const char* where, const AttentionOptions& options, double prior_variance) {
@@ -253,21 +253,21 @@ void check_spread(const char* where, at::ScalarType compute_type, const Attentio
 }
 
 void check_products(const char* where, double scale, const at::Tensor& query, const at::Tensor& key) {
-  const Extrema of_query = extrema_of(query.detach()), of_key = extrema_of(key.detach());
-  check_extrema(where, "query", of_query);
-  check_extrema(where, "key", of_key);
+  const Extrema query_extrema = extrema_of(query.detach()), key_extrema = extrema_of(key.detach());
+  check_extrema(where, "query", query_extrema);
+  check_extrema(where, "key", key_extrema);
   const at::ScalarType type = query.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-  check_scores(where, type, {.key_dim = query.size(-1), .scale = scale == 0 ? 1 : scale}, of_query, of_key);
+  check_scores(where, type, {.key_dim = query.size(-1), .scale = scale == 0 ? 1 : scale}, query_extrema, key_extrema);
 }
 
 void check_magnitudes(const char* where, at::ScalarType compute_type, const AttentionShape& shape,
                       const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
-  const Extrema of_query = extrema_of(query), of_key = extrema_of(key), of_value = extrema_of(value);
-  check_extrema(where, "query", of_query);
-  check_extrema(where, "key", of_key);
-  check_extrema(where, "value", of_value);
-  check_scores(where, compute_type, shape, of_query, of_key);
-  check_spread(where, compute_type, shape, of_value);
+  const Extrema query_extrema = extrema_of(query), key_extrema = extrema_of(key), value_extrema = extrema_of(value);
+  check_extrema(where, "query", query_extrema);
+  check_extrema(where, "key", key_extrema);
+  check_extrema(where, "value", value_extrema);
+  check_scores(where, compute_type, shape, query_extrema, key_extrema);
+  check_spread(where, compute_type, shape, value_extrema);
 }
 
 QueryStatistics allocate_statistics(const AttentionOptions& options, const AttentionShape& shape,

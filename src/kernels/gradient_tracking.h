@@ -16,7 +16,7 @@ inline bool is_tracked(const at::Tensor& x) {
   return at::GradMode::is_enabled() && x.defined() && x.requires_grad();
 }
 
-/// For backward passes that have no gradient themselves.
+/// Refuses a second derivative, in backward passes that have no gradient themselves.
 /// @param operation  its name, for the message
 /// @throws InvalidArgument  a second derivative was asked for (create_graph)
 inline void check_first_derivative(std::string_view operation) {

@@ -17,9 +17,9 @@ inline std::int64_t task_workers() {
   return std::max(2, at::get_num_threads());
 }
 
-/// Calls make(worker) in the thread of each worker, and the result of it once for each task 0..count-1. The result is
-/// destroyed in the same thread. A worker takes the next task when it is free, so put long tasks first. Chance decides
-/// which worker gets which task: results must not depend on it.
+/// Runs the tasks 0..count-1. Each worker calls work = make(worker) once in its thread, then work(task) for each of its
+/// tasks, and destroys `work` in the same thread. A worker takes the next task when it is free, so put long tasks
+/// first. Chance decides which worker gets which task: results must not depend on it.
 template <typename Make>
 void run_tasks_with(std::int64_t count, const Make& make) {
   std::atomic<std::int64_t> next = 0;

@@ -86,7 +86,7 @@ class AnswerTask : public training::Task {
   double held_out_loss(const hooks::Hooks& hooks);
   /// What a filter's training asks for: a pass over training rows, through the first layer, whose precision it needs.
   training::FilterPasses passes_over(std::span<const std::int64_t> rows);
-  /// Of the rows of a step, those of this process.
+  /// The rows of a step that this process takes.
   std::span<const std::int64_t> own_part(std::span<const std::int64_t> rows);
   std::int64_t positions_of(std::span<const std::int64_t> rows) const;
   at::Tensor sum_of_losses(std::span<const std::int64_t> rows);

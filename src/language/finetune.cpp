@@ -61,11 +61,11 @@ std::int64_t filter_parameters(const FinetuneRequest& request, const models::Che
 std::uint64_t bytes_needed(const FinetuneRequest& request, const models::CheckpointSource& source,
                            const std::optional<models::LoraOptions>& lora, std::int64_t processes) {
   const std::int64_t parameters = models::parameter_count(source.config);
-  const std::int64_t of_copy = request.settings.dtype == models::ComputeDtype::bfloat16 ? 4 : 0;
-  if (!lora) return trained_bytes(parameters, processes) + static_cast<std::uint64_t>(of_copy * parameters);
+  const std::int64_t copy_bytes = request.settings.dtype == models::ComputeDtype::bfloat16 ? 4 : 0;
+  if (!lora) return trained_bytes(parameters, processes) + static_cast<std::uint64_t>(copy_bytes * parameters);
   const bool whole = std::ranges::any_of(
       request.arms, [&](const std::string& arm) { return writes_whole(finetune_arm(arm), request.settings.lora); });
-  return lora_bytes(source.config, *lora, {filter_parameters(request, source), whole, processes, of_copy > 0});
+  return lora_bytes(source.config, *lora, {filter_parameters(request, source), whole, processes, copy_bytes > 0});
 }
 
 void check_model(const FinetuneRequest& request, const models::CheckpointSource& source,
@@ -244,10 +244,10 @@ class Finetuning : public experiment::Subject {
     return runfile::checksums_of(weight_files(job));
   }
   std::optional<tokenizers::TokenId> bos() const {
-    std::optional<tokenizers::TokenId> of_config;
+    std::optional<tokenizers::TokenId> config_end;
     if (source_.config.bos_token)
-      of_config = checked_cast<tokenizers::TokenId>(*source_.config.bos_token, "bos_token_id");
-    return data::decide_bos(data::BosPolicy::automatic, tokenizer_.get(), of_config, {}).token;
+      config_end = checked_cast<tokenizers::TokenId>(*source_.config.bos_token, "bos_token_id");
+    return data::decide_bos(data::BosPolicy::automatic, tokenizer_.get(), config_end, {}).token;
   }
   tokenizers::TokenId end() const {
     const models::EndTokens ends = models::end_tokens(source_);

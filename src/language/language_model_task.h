@@ -45,7 +45,7 @@ class LanguageModelTask : public training::Task {
   /// it.
   const Json& kept() const { return kept_; }
   const training::FilterTraining& filter() const { return filter_; }
-  /// As they are now.
+  /// The weights as they are now.
   const models::DecoderWeights& weights() const { return weights_; }
 
  private:

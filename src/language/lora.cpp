@@ -55,10 +55,11 @@ std::uint64_t lora_bytes(const models::DecoderConfig& config, const models::Lora
   for (const models::LoraModule& module : modules) changed += checked_elements(module.slot.shape, module.name);
   const std::int64_t base = models::parameter_count(config);
   const std::int64_t trained = models::lora_parameter_count(modules, options.rank) + holding.filter_parameters;
-  const auto of_training = trained_bytes(trained, holding.processes) +
-                           static_cast<std::uint64_t>(holding.bfloat16 ? 2 * base + 4 * trained : 4 * base);
-  if (holding.writes_whole) return of_training + static_cast<std::uint64_t>(holding.bfloat16 ? 4 * base : 4 * changed);
-  return std::max(of_training, static_cast<std::uint64_t>(4 * base));
+  const auto held_for_training = trained_bytes(trained, holding.processes) +
+                                 static_cast<std::uint64_t>(holding.bfloat16 ? 2 * base + 4 * trained : 4 * base);
+  if (holding.writes_whole)
+    return held_for_training + static_cast<std::uint64_t>(holding.bfloat16 ? 4 * base : 4 * changed);
+  return std::max(held_for_training, static_cast<std::uint64_t>(4 * base));
 }
 
 }  // namespace gainlens::language

@@ -12,14 +12,14 @@ namespace {
 
 using models::ConfigReader;
 
-constexpr std::int64_t most_steps = 100'000'000;
-constexpr std::int64_t most_tokens = std::int64_t{1} << 31;
+constexpr std::int64_t max_steps = 100'000'000;
+constexpr std::int64_t max_tokens = std::int64_t{1} << 31;
 
 TokenizerRecipe read_tokenizer(ConfigReader& reader) {
   TokenizerRecipe recipe;
   auto section = reader.object("tokenizer");
   if (!section) return recipe;
-  recipe.vocabulary = section->integer("vocabulary", 1, most_tokens, recipe.vocabulary);
+  recipe.vocabulary = section->integer("vocabulary", 1, max_tokens, recipe.vocabulary);
   recipe.algorithm = section->text("algorithm", recipe.algorithm);
   recipe.character_coverage = section->number("character_coverage", 0, 1, recipe.character_coverage);
   section->refuse_unread();
@@ -34,7 +34,7 @@ std::vector<Stage> read_stages(ConfigReader& reader) {
   std::vector<Stage> stages;
   for (std::size_t index = 0; index < list->size(); ++index) {
     ConfigReader stage((*list)[index], reader.where(), fmt::format("stages[{}].", index));
-    stages.push_back({stage.integer("context", 2, most_tokens), stage.integer("steps", 1, most_steps)});
+    stages.push_back({stage.integer("context", 2, max_tokens), stage.integer("steps", 1, max_steps)});
     stage.refuse_unread();
   }
   return stages;
@@ -54,14 +54,14 @@ training::AdamWOptions read_optimizer(ConfigReader& reader) {
 training::Schedule read_schedule(ConfigReader& reader, const std::vector<Stage>& stages) {
   training::Schedule schedule;
   schedule.decay = training::parse_decay(reader.text("schedule", "cosine"));
-  schedule.warmup_steps = reader.integer("warmup_steps", 0, most_steps, 0);
+  schedule.warmup_steps = reader.integer("warmup_steps", 0, max_steps, 0);
   CHECK(schedule.decay == training::Decay::cosine || reader.find_non_null("final_factor") == nullptr,
         "{}: 'final_factor' has no effect, because 'schedule' is constant; remove it", reader.where());
   schedule.final_factor = reader.number("final_factor", 0, 1, schedule.final_factor);
   schedule.total_steps = 0;
   for (const Stage& stage : stages) schedule.total_steps += stage.steps;
-  CHECK(schedule.total_steps <= most_steps, "{}: {} steps; at most {} are supported", reader.where(),
-        schedule.total_steps, most_steps);
+  CHECK(schedule.total_steps <= max_steps, "{}: {} steps; at most {} are supported", reader.where(),
+        schedule.total_steps, max_steps);
   return schedule;
 }
 
@@ -93,19 +93,19 @@ Recipe parse_recipe(const Json& document, const std::string& where) {
   recipe.stages = read_stages(reader);
   const auto longest = std::max_element(recipe.stages.begin(), recipe.stages.end(),
                                         [](const Stage& a, const Stage& b) { return a.context < b.context; });
-  recipe.tokens_per_step = reader.integer("tokens_per_step", 2, most_tokens, recipe.tokens_per_step);
+  recipe.tokens_per_step = reader.integer("tokens_per_step", 2, max_tokens, recipe.tokens_per_step);
   recipe.tokens_at_once =
-      reader.integer("tokens_at_once", 2, most_tokens, std::max(longest->context, recipe.tokens_at_once));
+      reader.integer("tokens_at_once", 2, max_tokens, std::max(longest->context, recipe.tokens_at_once));
   check_batches(recipe, where);
   recipe.optimizer = read_optimizer(reader);
   recipe.schedule = read_schedule(reader, recipe.stages);
   recipe.weight_decay = reader.number("weight_decay", 0, 1e3, recipe.weight_decay);
   recipe.max_gradient_norm = reader.number("max_gradient_norm", 0, 1e30, recipe.max_gradient_norm);
   recipe.validation_fraction = reader.number("validation_fraction", 1e-6, 0.5, recipe.validation_fraction);
-  recipe.validation_tokens = reader.integer("validation_tokens", 2, most_tokens, recipe.validation_tokens);
-  recipe.evaluate_every = reader.integer("evaluate_every", 1, most_steps, recipe.evaluate_every);
-  recipe.save_every = reader.integer("save_every", 1, most_steps, recipe.save_every);
-  recipe.patience = reader.integer("patience", 0, most_steps, recipe.patience);
+  recipe.validation_tokens = reader.integer("validation_tokens", 2, max_tokens, recipe.validation_tokens);
+  recipe.evaluate_every = reader.integer("evaluate_every", 1, max_steps, recipe.evaluate_every);
+  recipe.save_every = reader.integer("save_every", 1, max_steps, recipe.save_every);
+  recipe.patience = reader.integer("patience", 0, max_steps, recipe.patience);
   recipe.dtype = models::parse_dtype(reader.text("dtype", "bfloat16"), where + ": 'dtype'");
   reader.refuse_unread();
   recipe.document = document;

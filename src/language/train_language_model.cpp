@@ -28,13 +28,14 @@
 namespace gainlens::language {
 namespace {
 
-/// Of one text, unpacked.
-constexpr std::uint64_t most_text_bytes = std::uint64_t{1} << 30;
+/// The size of one text, unpacked.
+constexpr std::uint64_t max_text_bytes = std::uint64_t{1} << 30;
 /// Bytes that making a vocabulary takes for each byte of the texts: measured on WikiText.
 std::uint64_t memory_per_byte(const TokenizerRecipe& recipe) {
   return recipe.algorithm == "unigram" ? 100 : 8;
 }
-constexpr std::uint64_t never_too_large = std::uint64_t{16} << 20;
+/// Texts below this size are read without asking how much memory is free.
+constexpr std::uint64_t unchecked_bytes = std::uint64_t{16} << 20;
 
 /// The absolute path of the checkpoint folder, without "..", links and doubled slashes, so that the folder that is
 /// checked is the one that is written to.
@@ -58,11 +59,11 @@ std::vector<std::string> read_texts(const std::vector<std::filesystem::path>& pa
   std::vector<std::string> texts;
   std::uint64_t bytes = 0;
   for (const auto& path : paths) {
-    texts.push_back(data::read_text(path, most_text_bytes, formats::UnpackedFile::Accepts::files_and_pipes));
+    texts.push_back(data::read_text(path, max_text_bytes, formats::UnpackedFile::Accepts::files_and_pipes));
     bytes += texts.back().size();
     const auto available = available_memory();
     const std::uint64_t needed = checked_mul(memory_per_byte(recipe), bytes, "memory for a vocabulary");
-    CHECK(bytes < never_too_large || !available || needed <= *available,
+    CHECK(bytes < unchecked_bytes || !available || needed <= *available,
           "{}: the texts have {} so far; to make a vocabulary of them takes about {} of memory, and {} are available; "
           "give less text",
           printable(path.string()), format_bytes(bytes), format_bytes(needed), format_bytes(*available));

@@ -15,7 +15,7 @@
 namespace gainlens::language {
 namespace {
 
-constexpr std::int64_t least_vocabulary = 300;  // 256 bytes, 3 control pieces and a few letters
+constexpr std::int64_t min_vocabulary = 300;  // 256 bytes, 3 control pieces and a few letters
 constexpr std::int64_t largest_vocabulary = 1 << 20;
 // In bytes. SentencePiece silently leaves out longer lines, so they are cut here.
 constexpr std::size_t longest_line = std::size_t{1} << 20;
@@ -88,9 +88,9 @@ std::string why_no_vocabulary(std::string_view message, std::int64_t pieces) {
   if (too_small && least)
     return fmt::format("{}: its characters take at least {}; take more pieces, or a smaller 'character_coverage'",
                        where, *least);
-  if (too_large && most && *most < least_vocabulary)
+  if (too_large && most && *most < min_vocabulary)
     return fmt::format("{}: it gives at most {}, and a vocabulary has at least {}; give more text", where, *most,
-                       least_vocabulary);
+                       min_vocabulary);
   if (too_large && most) return fmt::format("{}: it gives at most {}; give more text or fewer pieces", where, *most);
   return fmt::format("{} ({}); give more text or another number of pieces", where, printable(message, 600));
 }
@@ -98,8 +98,8 @@ std::string why_no_vocabulary(std::string_view message, std::int64_t pieces) {
 }  // namespace
 
 void check(const TokenizerRecipe& recipe) {
-  CHECK(recipe.vocabulary >= least_vocabulary && recipe.vocabulary <= largest_vocabulary,
-        "tokenizer: {} pieces; must be {} to {}", recipe.vocabulary, least_vocabulary, largest_vocabulary);
+  CHECK(recipe.vocabulary >= min_vocabulary && recipe.vocabulary <= largest_vocabulary,
+        "tokenizer: {} pieces; must be {} to {}", recipe.vocabulary, min_vocabulary, largest_vocabulary);
   CHECK(recipe.algorithm == "bpe" || recipe.algorithm == "unigram", "tokenizer: algorithm '{}'; must be bpe or unigram",
         printable(recipe.algorithm, 40));
   CHECK(recipe.character_coverage >= 0.98 && recipe.character_coverage <= 1,

@@ -12,7 +12,7 @@ namespace gainlens::look {
 namespace {
 
 /// Logits that are in memory together, for each layer.
-constexpr std::int64_t most_logits = std::int64_t{1} << 22;
+constexpr std::int64_t max_logits = std::int64_t{1} << 22;
 
 LensAnswer answer_in(const at::Tensor& logits, const at::Tensor& log_p, std::int64_t answer) {
   const at::Tensor logit = logits[answer];
@@ -35,20 +35,20 @@ void LogitLens::attach(hooks::Hooks& hooks) {
 
 std::vector<LensRow> LogitLens::rows(const tokenizers::Tokenizer* tokenizer) const {
   const std::int64_t positions = streams_.front().size(0);
-  const std::int64_t at_once = std::max<std::int64_t>(1, most_logits / model_.config().vocabulary);
+  const std::int64_t at_once = std::max<std::int64_t>(1, max_logits / model_.config().vocabulary);
   std::vector<LensRow> found(static_cast<std::size_t>(positions) * streams_.size());
   for (std::int64_t begin = 0; begin < positions; begin += at_once) {
     const std::int64_t end = std::min(begin + at_once, positions);
-    at::Tensor of_last;  // ln p of the last layer [position, vocabulary], which the others are compared with
+    at::Tensor last_log_p;  // ln p of the last layer [position, vocabulary], which the others are compared with
     for (std::size_t layer = streams_.size(); layer-- > 0;) {
       const at::Tensor stream = model_.final_normed(streams_[layer].slice(0, begin, end).contiguous());
       const at::Tensor logits = model_.unembed(stream).to(at::kCPU, at::kDouble);
       if (!logits.isfinite().all().item<bool>())
         throw_run_failed("output head: the logits of the stream after layer {} are NaN or infinite", layer);
       const at::Tensor log_p = logits.log_softmax(-1);
-      if (!of_last.defined()) of_last = log_p;
+      if (!last_log_p.defined()) last_log_p = log_p;
       const at::Tensor entropy = -(log_p.exp() * log_p).sum(-1);
-      const at::Tensor divergence = (of_last.exp() * (of_last - log_p)).sum(-1);
+      const at::Tensor divergence = (last_log_p.exp() * (last_log_p - log_p)).sum(-1);
       for (std::int64_t place = 0; place < end - begin; ++place) {
         LensRow& row = found[static_cast<std::size_t>(begin + place) * streams_.size() + layer];
         row.position = options_.position.value_or(begin + place);

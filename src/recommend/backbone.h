@@ -131,8 +131,8 @@ struct ModelPlan {
 
 /// How many numbers a training keeps, for estimates of memory.
 struct ModelNumbers {
-  double parameters = 0;   ///< with their gradients and the moments of the optimiser
-  double of_position = 0;  ///< for the backward pass of one position of a batch
+  double parameters = 0;    ///< with their gradients and the moments of the optimiser
+  double one_position = 0;  ///< for the backward pass of one position of a batch
 };
 
 /// A model of another program.
@@ -174,7 +174,7 @@ struct BackboneKind {
   std::vector<ForeignLayout> layouts = {};
   Json defaults = Json::object();    ///< settings that begin with another value than elsewhere, by key
   std::vector<Preset> presets = {};  ///< beside those of all backbones
-  double most_dropout = 1;           ///< a rate above it is refused
+  double max_dropout = 1;            ///< a rate above it is refused
   /// Why a key of `knobs` changes nothing in such a model; empty: it acts. Null: all act in every arm.
   std::string (*why_idle)(const ModelPlan& plan, std::string_view key) = nullptr;
   std::string without_times = {};  ///< the option with which a model of this kind needs no times; empty: there is none

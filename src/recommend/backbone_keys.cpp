@@ -24,15 +24,15 @@ void add_keys(std::span<const Knob<Owner>> knobs, std::vector<std::string>& keys
 
 std::vector<std::string> settings_keys(std::string_view backbone, const std::string& where) {
   // As in backbones(), which needs libtorch.
-  std::map<std::string, std::vector<std::string>, std::less<>> of_backbones;
+  std::map<std::string, std::vector<std::string>, std::less<>> by_backbone;
   for (const bool bidirectional : {false, true})
-    add_keys(sasrec_knobs(bidirectional), of_backbones[sasrec_name(bidirectional)]);
-  add_keys(hstu_knobs(), of_backbones[std::string(hstu_name)]);
-  const auto found = of_backbones.find(backbone);
-  if (found == of_backbones.end()) {
+    add_keys(sasrec_knobs(bidirectional), by_backbone[sasrec_name(bidirectional)]);
+  add_keys(hstu_knobs(), by_backbone[std::string(hstu_name)]);
+  const auto found = by_backbone.find(backbone);
+  if (found == by_backbone.end()) {
     std::vector<std::string> names;
-    names.reserve(of_backbones.size());
-    for (const auto& [name, keys] : of_backbones) names.push_back(name);
+    names.reserve(by_backbone.size());
+    for (const auto& [name, keys] : by_backbone) names.push_back(name);
     throw_invalid("{}: '{}'; must be {}{}", where, printable(backbone, 60), fmt::join(names, " or "),
                   did_you_mean(backbone, names));
   }

@@ -54,13 +54,13 @@ FilteredPositions filtered_positions(Backbone& model, const data::LeaveOneOut& s
   found.share = filter.share;
   found.layers.resize(filter.host.layer_filter_weights().size());
   const std::int64_t mask = model.view().mask;
-  at::Tensor of_items;  // int64: the positions of items in the users that are read; undefined: all
+  at::Tensor item_rows;  // int64: the positions of items in the users that are read; undefined: all
   hooks::Hooks hooks;
   const auto keep = [&](std::size_t layer, std::string_view site, std::vector<double>& to) {
     hooks.observe(hooks::block_site(static_cast<std::int64_t>(layer), site),
-                  [&to, &of_items](const hooks::Site&, const at::Tensor& seen) {
+                  [&to, &item_rows](const hooks::Site&, const at::Tensor& seen) {
                     const at::Tensor rows = seen.flatten(0, 1);  // seen is [1, position, ..]
-                    append_row_means(to, of_items.defined() ? rows.index_select(0, of_items) : rows);
+                    append_row_means(to, item_rows.defined() ? rows.index_select(0, item_rows) : rows);
                   });
   };
   for (std::size_t layer = 0; layer < found.layers.size(); ++layer) {
@@ -72,7 +72,7 @@ FilteredPositions filtered_positions(Backbone& model, const data::LeaveOneOut& s
     for (std::int64_t user = begin; user < std::min(begin + users_at_once, split.users()); ++user)
       histories.push_back(split.history(user, held_out));
     const PackedSequences packed = pack(histories, model.view(), model.device());
-    if (mask != 0) of_items = packed.items.ne(mask).nonzero().flatten();
+    if (mask != 0) item_rows = packed.items.ne(mask).nonzero().flatten();
     model.run(packed, {}, hooks);
     append_users(found.read, packed, mask != 0 ? 1 : 0);
   }

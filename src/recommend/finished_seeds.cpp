@@ -19,10 +19,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* checkpoint_names[] = {"config.json", "model.safetensors"};
-constexpr std::string_view of_earlier_version = "an earlier version of gainlens made them, which kept no checksums";
+constexpr std::string_view made_earlier = "an earlier version of gainlens made them, which kept no checksums";
 
 /// Metrics are means over the ranks; a difference this small comes from a sum in another order.
-constexpr double most_rounding = 1e-9;
+constexpr double max_rounding = 1e-9;
 
 void check_metrics(const experiment::Result& result, const std::string& where) {
   const auto scores = result.scores.find(runfile::rank_score);
@@ -30,7 +30,7 @@ void check_metrics(const experiment::Result& result, const std::string& where) {
   for (const RankingMetric& metric : ranking_metrics()) {
     const auto stored = result.test.find(metric.name());
     const double found = ranks.empty() ? 0 : mean_of(metric, ranks);
-    CHECK(stored != result.test.end() && std::abs(stored->second - found) <= most_rounding,
+    CHECK(stored != result.test.end() && std::abs(stored->second - found) <= max_rounding,
           "{}: its '{}' is {}, and its ranks give {}: the file is damaged; delete it and repeat its gainlens train "
           "recommend command, which computes it again",
           where, metric.name(), stored == result.test.end() ? "missing" : fmt::format("{}", stored->second), found);
@@ -129,7 +129,7 @@ std::string prove_checkpoint(const fs::path& folder) {
   const experiment::StoredResult stored = experiment::load_result(file);
   check_metrics(stored.result, printable(file.string()));
   prove_files(folder, stored);
-  return stored.has_checksum ? std::string() : std::string(of_earlier_version);
+  return stored.has_checksum ? std::string() : std::string(made_earlier);
 }
 
 ProvenRun read_proven_run(const fs::path& path) {
@@ -161,7 +161,7 @@ ProvenRun read_proven_run(const fs::path& path) {
   }
   if (proven.compared < finished)
     add(fmt::format("The files of {} of {} were not compared with checksums: they are not there, or {}.",
-                    finished - proven.compared, counted(finished, "training"), of_earlier_version));
+                    finished - proven.compared, counted(finished, "training"), made_earlier));
   return proven;
 }
 

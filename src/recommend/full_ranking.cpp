@@ -18,7 +18,7 @@ namespace {
 using Histories = std::vector<data::History>;
 
 /// Scores of a block of users that are kept: 32 MiB in float32. With more items they are computed twice.
-constexpr std::int64_t most_kept_scores = std::int64_t{1} << 23;
+constexpr std::int64_t max_kept_scores = std::int64_t{1} << 23;
 
 /// The columns of the known items of each user of a block, sorted.
 class KnownItems {
@@ -57,7 +57,7 @@ class ScoreBlocks {
   /// Calls visit(first column, scores [user, column]) for each block.
   template <typename Visit>
   void for_each(const Visit& visit) {
-    const bool keep = users_.size(0) * items_ <= most_kept_scores;
+    const bool keep = users_.size(0) * items_ <= max_kept_scores;
     for (std::int64_t first = 0; first < items_; first += items_at_once_) {
       const auto block = static_cast<std::size_t>(first / items_at_once_);
       const at::Tensor scores =
@@ -81,8 +81,8 @@ at::Tensor target_scores(ScoreBlocks& blocks, const at::Tensor& targets) {
   at::Tensor found;
   blocks.for_each([&](std::int64_t first, const at::Tensor& scores) {
     const at::Tensor column = targets - first, here = column.ge(0).logical_and(column.lt(scores.size(1)));
-    const at::Tensor of_block = scores.gather(1, column.clamp(0, scores.size(1) - 1).unsqueeze(1)).squeeze(1);
-    found = found.defined() ? at::where(here, of_block, found) : of_block;
+    const at::Tensor block_scores = scores.gather(1, column.clamp(0, scores.size(1) - 1).unsqueeze(1)).squeeze(1);
+    found = found.defined() ? at::where(here, block_scores, found) : block_scores;
   });
   return found;
 }
@@ -138,10 +138,10 @@ std::vector<float> ranks_of(ScoreBlocks& blocks, const std::vector<std::int64_t>
     });
   });
   std::vector<float> ranks;
-  for (const Comparison& of_user : found) {
-    const auto others = static_cast<double>(of_user.equal - 1);  // the target is equal to itself
-    const double rank = 1 + static_cast<double>(of_user.better) + 0.5 * others;
-    ranks.push_back(of_user.broken ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(rank));
+  for (const Comparison& comparison : found) {
+    const auto others = static_cast<double>(comparison.equal - 1);  // the target is equal to itself
+    const double rank = 1 + static_cast<double>(comparison.better) + 0.5 * others;
+    ranks.push_back(comparison.broken ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(rank));
   }
   return ranks;
 }

@@ -107,7 +107,7 @@ kernels::PointwiseMoments Hstu::attended(std::int64_t layer, const hooks::Qkv& h
     const at::Tensor pattern =
         pass.hooks.at(site, kernels::pointwise_pattern(heads.query, heads.key, pass.bounds, options));
     if (pass.hooks.replaces(site))
-      return kernels::pointwise_moments_of(pattern, heads.value, pass.bounds, options.least_weight_share);
+      return kernels::pointwise_moments_of(pattern, heads.value, pass.bounds, options.min_weight_share);
   }
   if (moments) return kernels::pointwise_attention_moments(heads.query, heads.key, heads.value, pass.bounds, options);
   return {kernels::pointwise_attention(heads.query, heads.key, heads.value, pass.bounds, options), {}, {}};
@@ -125,8 +125,8 @@ at::Tensor Hstu::attention(std::int64_t layer, const at::Tensor& input, LayerStr
   };
   const at::Tensor gate = pass.at(layer, "attn.hook_u", query_rows(part(0), pass.last_rows));
   const at::Tensor value = heads(part(1), "attn.hook_v");
-  const hooks::Qkv of_heads{heads(query_rows(part(2), pass.last_rows), "attn.hook_q"), heads(part(3), "attn.hook_k"),
-                            value};
+  const hooks::Qkv head_inputs{heads(query_rows(part(2), pass.last_rows), "attn.hook_q"), heads(part(3), "attn.hook_k"),
+                               value};
 
   const LayerSites sites(pass, layer);
   bft::FilterPass filter(filter_, weights.filter, sites, stream.filter, {config_.heads, config_.head_dim()});
@@ -137,9 +137,9 @@ at::Tensor Hstu::attention(std::int64_t layer, const at::Tensor& input, LayerStr
   const bft::EstimatorOptions estimator = filter_.options.estimator_options();
   options.key_bias = biases.key;
   options.distance_slope = biases.log_decay;
-  options.least_weight_share = estimator.least_weight_share;
+  options.min_weight_share = estimator.least_weight_share;
   if (moves) stream.filter.precision = query_rows(stream.filter.precision, pass.last_rows);  // keys have read theirs
-  const kernels::PointwiseMoments found = attended(layer, of_heads, options, moves, pass);
+  const kernels::PointwiseMoments found = attended(layer, head_inputs, options, moves, pass);
 
   const at::Tensor sum = pass.at(layer, "attn.hook_z", found.output).flatten(1);
   const at::Tensor mean = normed(sum, weights.attended_norm, config_.norm_epsilon,

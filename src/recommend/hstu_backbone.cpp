@@ -36,9 +36,9 @@ ModelNumbers hstu_memory(const ModelPlan& plan) {
   const double embedding = (static_cast<double>(config.items) + static_cast<double>(config.positions)) * width;
   const double layer = 5 * width * width + 2 * width * inner;
   // What a layer keeps for its backward pass, and the gradients on their way, as for SASRec.
-  const double of_filter = config.has_gain() ? 10 * width + 2 * inner : 0;
+  const double filter_numbers = config.has_gain() ? 10 * width + 2 * inner : 0;
   return {.parameters = 6 * embedding + 4 * layers * layer,
-          .of_position = layers * (16 * width + 2 * inner + of_filter) + 6 * width};
+          .one_position = layers * (16 * width + 2 * inner + filter_numbers) + 6 * width};
 }
 
 }  // namespace
@@ -55,7 +55,7 @@ BackboneKind hstu_backbone() {
           .defaults = hstu_defaults(),
           .presets = {{"reference", "backbone hstu: what the published research code does, but for its times",
                        hstu_reference_settings()}},
-          .most_dropout = hstu_most_dropout,
+          .max_dropout = hstu_most_dropout,
           .why_idle = [](const ModelPlan& plan, std::string_view key) { return why_idle(hstu_config_of(plan), key); },
           .without_times = "--no-time-bias"};
 }

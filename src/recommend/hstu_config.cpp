@@ -15,8 +15,8 @@ std::vector<Knob<HstuConfig>> make_hstu_knobs() {
   using Owner = HstuConfig;
 #define GAINLENS_MEMBER(name) ([](Owner & config) -> auto& { return config.name; })
   std::vector<Knob<Owner>> knobs = size_knobs<Owner>();
-  const std::vector<Knob<Owner>> of_embedding = embedding_knobs<Owner>();
-  knobs.insert(knobs.end(), of_embedding.begin(), of_embedding.end());
+  const std::vector<Knob<Owner>> shared = embedding_knobs<Owner>();
+  knobs.insert(knobs.end(), shared.begin(), shared.end());
   knobs.push_back(flag_knob<Owner>("time_bias", "scores depend on the time between two interactions, of backbone hstu",
                                    GAINLENS_MEMBER(time_bias)));
   knobs.push_back(choice_knob<Owner>(

@@ -55,8 +55,9 @@ std::string why_idle(const Settings& settings, std::string_view arm, std::string
     return filter.has_initial_precision() ? std::string("'initial_precision' is \"table\"")
                                           : fmt::format("arm {} has no precision of items", arm);
   }
-  const bool of_filter = std::ranges::any_of(bft::filter_knobs(), [&](const auto& knob) { return knob.key == key; });
-  if (of_filter) return bft::why_idle(filter, key, layers_of(settings));
+  const bool is_filter_knob =
+      std::ranges::any_of(bft::filter_knobs(), [&](const auto& knob) { return knob.key == key; });
+  if (is_filter_knob) return bft::why_idle(filter, key, layers_of(settings));
   const BackboneKind& kind = *settings.backbone;
   return kind.why_idle != nullptr ? kind.why_idle(plan_of(settings, parts->arm, /*items=*/1), key) : std::string();
 }

@@ -62,10 +62,10 @@ at::Tensor normed(const at::Tensor& x, const NormWeights& weights, double epsilo
 
 LayerStream first_stream(const bft::Filter& filter, const InputPart& part, const at::Tensor& items,
                          const at::Tensor& places, std::int64_t layers, const PackedPass& pass) {
-  at::Tensor of_items = kernels::selected_rows(part.item_embedding, items);
-  if (part.factor != 1) of_items = of_items * part.factor;
-  of_items = pass.at(embed_site, of_items);
-  at::Tensor hidden = of_items + pass.at(position_site, kernels::selected_rows(part.position_embedding, places));
+  at::Tensor item_rows = kernels::selected_rows(part.item_embedding, items);
+  if (part.factor != 1) item_rows = item_rows * part.factor;
+  item_rows = pass.at(embed_site, item_rows);
+  at::Tensor hidden = item_rows + pass.at(position_site, kernels::selected_rows(part.position_embedding, places));
   if (part.norm != nullptr)
     hidden = models::norm(hidden, models::Norm::layer, part.norm_epsilon, part.norm->weight, 0, part.norm->bias);
   at::Tensor is_item;
@@ -123,7 +123,7 @@ std::vector<bft::JacobianFactors> jacobian_factors(const bft::Filter& filter,
 std::vector<double> kept_energy(const std::vector<bft::JacobianFactors>& factors) {
   std::vector<double> kept;
   kept.reserve(factors.size());
-  for (const bft::JacobianFactors& of_layer : factors) kept.push_back(of_layer.kept);
+  for (const bft::JacobianFactors& layer_factors : factors) kept.push_back(layer_factors.kept);
   return kept;
 }
 

@@ -32,9 +32,9 @@ void set_initial(const std::vector<WeightSlot>& slots, std::uint64_t seed, const
                  const at::Tensor& position_embedding, double embedding_deviation) {
   for (const WeightSlot& slot : slots) {
     at::Tensor values = initial_values(slot, seed);
-    const bool of_items = slot.tensor == &item_embedding, of_positions = slot.tensor == &position_embedding;
-    if (of_items || of_positions) values.mul_(embedding_deviation / initial_deviation);
-    if (of_items) values[0].zero_();
+    const bool is_items = slot.tensor == &item_embedding, is_positions = slot.tensor == &position_embedding;
+    if (is_items || is_positions) values.mul_(embedding_deviation / initial_deviation);
+    if (is_items) values[0].zero_();
     *slot.tensor = values.set_requires_grad(slot.role != WeightRole::constant);
   }
 }

@@ -56,7 +56,7 @@ inline void check_count(const std::string& where, const char* key, std::int64_t 
 /// @throws InvalidArgument  a number out of its range, heads that do not divide the width
 template <typename Config>
 void check_shape(const Config& config, const std::string& where) {
-  check_count(where, "items", config.items, most_items);
+  check_count(where, "items", config.items, max_items);
   check_count(where, "width", config.width, 16384);
   check_count(where, "heads", config.heads, 1024);
   check_count(where, "layers", config.layers, 1024);

@@ -95,7 +95,7 @@ class PackedBackbone : public Backbone, public training::FilterHost {
   hooks::Stream forward_ids(const hooks::Tokens& tokens, const hooks::ForwardOptions& options,
                             const hooks::Hooks& hooks);
   std::int64_t layers() const { return std::ssize(layout_.window); }
-  /// Of the low-rank form of a layer's Jacobian; null for others.
+  /// The factors of a layer's Jacobian in the low-rank form; null for others.
   const bft::JacobianFactors* factors_of(std::int64_t layer) const {
     return factors_.empty() ? nullptr : &factors_.at(static_cast<std::size_t>(layer));
   }

@@ -111,10 +111,10 @@ PackedSequences RecommendTask::inputs_of(std::span<const std::int64_t> users) co
   return pack_training(split_, users, view_, model_->device());
 }
 
-TrainingBatch RecommendTask::batch_of(std::int64_t step, bool of_all_processes) {
+TrainingBatch RecommendTask::batch_of(std::int64_t step, bool all_processes) {
   const std::vector<std::int64_t> users = users_of(step);
   const training::Range all{0, std::ssize(users)};
-  return training_batch(split_, users, of_all_processes ? all : replicas_.part_of(all.last), view_,
+  return training_batch(split_, users, all_processes ? all : replicas_.part_of(all.last), view_,
                         step / steps_per_epoch(), model_->device());
 }
 
@@ -139,7 +139,7 @@ void RecommendTask::run_evaluation(const PackedSequences& inputs, const hooks::H
 void RecommendTask::start_filter() {
   if (!filter_) return;
   const at::NoGradGuard no_gradients;
-  const PackedSequences inputs = batch_of(0, /*of_all_processes=*/true).inputs;
+  const PackedSequences inputs = batch_of(0, /*all_processes=*/true).inputs;
   filter_->start_in_force({.batch = [&](const hooks::Hooks& hooks) { run_evaluation(inputs, hooks); }});
   model_->run(inputs, {.training = true, .stretch_sums = filter_->stretch_sums()});
   filter_->learn_from(inputs.items.numel(), replicas_);
@@ -206,10 +206,10 @@ double RecommendTask::amount(std::int64_t step) const {
 std::vector<float> RecommendTask::ranks(data::HeldOut held_out) const {
   BackboneScorer scorer(*model_);
   const training::Range own = replicas_.part_of(split_.users());
-  const std::vector<float> of_part =
+  const std::vector<float> part =
       rank_users(scorer, split_, held_out, {own.first, own.last}, {.keep_seen = settings_.keep_seen});
   std::vector<float> all(static_cast<std::size_t>(split_.users()));
-  std::copy(of_part.begin(), of_part.end(), all.begin() + own.first);
+  std::copy(part.begin(), part.end(), all.begin() + own.first);
   replicas_.sum({at::from_blob(all.data(), {split_.users()}, at::kFloat)});  // 0 where another process has the rank
   return all;
 }

@@ -75,7 +75,7 @@ class RecommendTask : public training::Task {
   /// Users of a step, a part of an epoch's order: those of all processes.
   std::vector<std::int64_t> users_of(std::int64_t step);
   /// What this process reads in a step, or what all of them do.
-  TrainingBatch batch_of(std::int64_t step, bool of_all_processes = false);
+  TrainingBatch batch_of(std::int64_t step, bool all_processes = false);
   /// The training inputs of users as a ranking would read them.
   PackedSequences inputs_of(std::span<const std::int64_t> users) const;
   /// Backward pass of this process's part of a step.

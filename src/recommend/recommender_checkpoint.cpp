@@ -24,7 +24,7 @@ namespace gainlens::recommend {
 namespace {
 
 constexpr const char* weights_name = "model.safetensors";
-constexpr std::uintmax_t most_names_bytes = std::uintmax_t{4} << 30;
+constexpr std::uintmax_t max_names_bytes = std::uintmax_t{4} << 30;
 
 std::string checksum_of_names(std::span<const std::string> names) {
   Sha256 hash;
@@ -75,7 +75,7 @@ TrainedOn read_trained_on(const Json& data, const std::string& where) {
 std::vector<std::string> stored_names(const std::filesystem::path& folder, const TrainedOn& data, std::int64_t items) {
   const std::filesystem::path path = folder / item_names_file;
   if (data.item_names.empty() || !std::filesystem::exists(path)) return {};
-  const std::string content = read_text_file(path, most_names_bytes);
+  const std::string content = read_text_file(path, max_names_bytes);
   std::vector<std::string> names;
   for (std::size_t begin = 0; begin < content.size();) {
     const std::size_t end = std::min(content.find('\n', begin), content.size());
@@ -89,9 +89,9 @@ std::vector<std::string> stored_names(const std::filesystem::path& folder, const
 }
 
 /// How the names of two catalogues differ, as the end of a message; empty: the names of the checkpoint are not known.
-std::string difference_in_words(const std::vector<std::string>& of_checkpoint, const data::Interactions& interactions) {
-  if (of_checkpoint.empty()) return {};
-  const std::set<std::string_view> known(of_checkpoint.begin(), of_checkpoint.end()),
+std::string difference_in_words(const std::vector<std::string>& trained_names, const data::Interactions& interactions) {
+  if (trained_names.empty()) return {};
+  const std::set<std::string_view> known(trained_names.begin(), trained_names.end()),
       given(interactions.items.begin() + 1, interactions.items.end());
   for (const std::string_view name : given) {
     if (!known.contains(name)) return fmt::format(": '{}' is an item of the data alone", printable(name, 60));

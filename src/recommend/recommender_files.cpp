@@ -39,7 +39,7 @@ std::int64_t catalogue_size(const std::filesystem::path& folder) {
   CHECK(document.is_object() && document.contains("items") && document["items"].is_number_unsigned(),
         "{}: has no whole number 'items'", where);
   const auto items = document["items"].get<std::uint64_t>();
-  CHECK(items >= 1 && items <= most_items, "{}: 'items' is {}; must be 1 to {}", where, items, most_items);
+  CHECK(items >= 1 && items <= max_items, "{}: 'items' is {}; must be 1 to {}", where, items, max_items);
   return static_cast<std::int64_t>(items);
 }
 

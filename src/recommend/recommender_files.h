@@ -13,7 +13,7 @@
 namespace gainlens::recommend {
 
 /// Of a catalogue: ids are int32.
-inline constexpr std::int64_t most_items = (std::int64_t{1} << 31) - 2;
+inline constexpr std::int64_t max_items = (std::int64_t{1} << 31) - 2;
 
 /// 'model_type' in config.json of a backbone's models: "gainlens-" and the name of the backbone.
 std::string model_type_of(std::string_view backbone);

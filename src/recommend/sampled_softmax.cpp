@@ -43,16 +43,16 @@ std::vector<std::int64_t> ItemSampler::draw(std::int64_t count, std::uint64_t se
 at::Tensor sampled_softmax_loss(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets,
                                 const at::Tensor& negatives, const at::Tensor& log_probability) {
   const at::Tensor correction = log_probability + std::log(static_cast<double>(negatives.size(0)));
-  const at::Tensor of_target =
+  const at::Tensor target_logits =
       (hidden * kernels::selected_rows(head, targets)).sum(1) - kernels::selected_rows(correction, targets);
   const at::Tensor drawn = kernels::selected_rows(head, negatives);
   const at::Tensor products =
       hidden.scalar_type() == at::kFloat ? kernels::trained_linear(hidden, drawn) : at::linear(hidden, drawn);
-  const at::Tensor of_drawn =
+  const at::Tensor drawn_logits =
       (products - kernels::selected_rows(correction, negatives))
           .masked_fill(targets.unsqueeze(1).eq(negatives), -std::numeric_limits<double>::infinity());
-  const at::Tensor logits = at::cat({of_target.unsqueeze(1), of_drawn}, 1);
-  return (logits.logsumexp(1) - of_target).mean();
+  const at::Tensor logits = at::cat({target_logits.unsqueeze(1), drawn_logits}, 1);
+  return (logits.logsumexp(1) - target_logits).mean();
 }
 
 }  // namespace gainlens::recommend

@@ -120,9 +120,9 @@ at::Tensor SasRec::attention(std::int64_t layer, const at::Tensor& queries, cons
   const auto heads = [&](const at::Tensor& found, std::string_view site) {
     return pass.at(layer, site, found.view({found.size(0), config_.heads, config_.head_dim()}));
   };
-  const hooks::Qkv of_heads{heads(rows[0], "attn.hook_q"), heads(rows[1], "attn.hook_k"),
-                            heads(rows[2], "attn.hook_v")};
-  const at::Tensor scaled = filtered_attention(layer, asking, of_heads, stream, pass);
+  const hooks::Qkv head_inputs{heads(rows[0], "attn.hook_q"), heads(rows[1], "attn.hook_k"),
+                               heads(rows[2], "attn.hook_v")};
+  const at::Tensor scaled = filtered_attention(layer, asking, head_inputs, stream, pass);
   return filter_.has_output_projection() && !filter_.gains_in_stream() ? linear(scaled, weights.output) : scaled;
 }
 

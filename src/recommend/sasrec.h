@@ -70,7 +70,7 @@ class SasRec final : public PackedBackbone {
   /// factor e, [row, width].
   at::Tensor filtered_attention(std::int64_t layer, const at::Tensor& input, const hooks::Qkv& heads, Stream& stream,
                                 const Pass& pass) const;
-  /// By an estimator that needs all weights at once, or weights of each dimension.
+  /// The observation by an estimator that needs all weights at once, or weights of each dimension.
   bft::HeadObservation observed_by_weights(std::int64_t layer, const hooks::Qkv& heads, const Stream& stream,
                                            kernels::PackedAttentionOptions options, const Pass& pass) const;
   /// [batch, head, query, key], after the hooks.

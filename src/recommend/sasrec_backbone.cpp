@@ -2,8 +2,8 @@
 
 #include "core/counted.h"
 #include "recommend/sasrec.h"
-#include "recommend/sasrec_weights.h"
 #include "recommend/sasrec_foreign.h"
+#include "recommend/sasrec_weights.h"
 #include "recommend/stored_arm.h"
 
 #include <memory>
@@ -53,10 +53,10 @@ ModelNumbers memory(const ModelPlan& plan) {
   // What a layer keeps for its backward pass, and the gradients on their way. Fitted to measured peaks: with all users
   // of Beauty in one batch (128,031 positions) the estimate is 1.31 GB, the peak 1.27 GB above that of the program.
   // A filter keeps moments, precisions, the Jacobian and slopes too, with their gradients.
-  const double of_filter = config.armed_filter().has_gain() ? 10 * width + 2 * inner : 0;
+  const double filter_numbers = config.armed_filter().has_gain() ? 10 * width + 2 * inner : 0;
   return {// Parameter, two moments, gradient; the embedding has the gradients of its two uses and their sum.
           .parameters = 6 * embedding + 4 * layers * layer,
-          .of_position = layers * (8 * width + 2 * inner + of_filter) + (bidirectional ? 12 : 6) * width};
+          .one_position = layers * (8 * width + 2 * inner + filter_numbers) + (bidirectional ? 12 : 6) * width};
 }
 
 template <bool bidirectional>

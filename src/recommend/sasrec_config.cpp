@@ -19,8 +19,8 @@ std::vector<Knob<SasRecConfig>> make_knobs(bool bidirectional) {
   std::vector<Knob<Owner>> knobs = size_knobs<Owner>();
   knobs.push_back(choice_knob<Owner>("norm", "norms before each part (pre) or after each sum (post)", {"pre", "post"},
                                      GAINLENS_MEMBER(norm)));
-  const std::vector<Knob<Owner>> of_embedding = embedding_knobs<Owner>();
-  knobs.insert(knobs.end(), of_embedding.begin(), of_embedding.end());
+  const std::vector<Knob<Owner>> shared = embedding_knobs<Owner>();
+  knobs.insert(knobs.end(), shared.begin(), shared.end());
   if (bidirectional)
     knobs.push_back(real_knob<Owner>("mask_probability", "of each item of a training history, of backbone bert4rec",
                                      GAINLENS_MEMBER(mask_probability), {0, 1, false}));

@@ -13,10 +13,10 @@
 namespace gainlens::recommend {
 
 hooks::Qkv SasRec::batched(const hooks::Qkv& heads, const Pass& pass) const {
-  const auto of_batch = [&](const at::Tensor& x) {
+  const auto in_batch = [&](const at::Tensor& x) {
     return x.view({pass.batch, pass.positions, config_.heads, config_.head_dim()}).transpose(1, 2);
   };
-  return {of_batch(heads.query), of_batch(heads.key), of_batch(heads.value)};
+  return {in_batch(heads.query), in_batch(heads.key), in_batch(heads.value)};
 }
 
 at::Tensor SasRec::filtered_attention(std::int64_t layer, const at::Tensor& input, const hooks::Qkv& heads,

@@ -30,7 +30,7 @@ class Arguments {
           "{}: no such file; main.py of SASRec.pytorch writes it into the folder of its checkpoints, and only it says "
           "where the norms stand",
           where_);
-    const std::string content = read_text_file(path, most_bytes);
+    const std::string content = read_text_file(path, max_bytes);
     for (std::size_t begin = 0; begin < content.size();) {
       const std::size_t end = std::min(content.find('\n', begin), content.size());
       std::string_view line(content.data() + begin, end - begin);
@@ -67,7 +67,7 @@ class Arguments {
   }
 
  private:
-  static constexpr std::uintmax_t most_bytes = 1 << 20;
+  static constexpr std::uintmax_t max_bytes = 1 << 20;
   std::string where_;
   std::map<std::string, std::string> values_;
 };

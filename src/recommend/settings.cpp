@@ -16,11 +16,11 @@ namespace {
 
 std::vector<Knob<Settings>> make_knobs(const BackboneKind& backbone) {
   auto made = knobs_of_part<Settings>(std::span<const Knob<Json>>(backbone.knobs), GAINLENS_MEMBER(model));
-  const auto of_training = knobs_of_part<Settings>(std::span<const Knob<TrainingSettings>>(training_knobs()),
-                                                   [](Settings& settings) -> TrainingSettings& { return settings; });
-  const auto of_filter = knobs_of_part<Settings>(bft::filter_knobs(), GAINLENS_MEMBER(filter));
-  made.insert(made.end(), of_training.begin(), of_training.end());
-  made.insert(made.end(), of_filter.begin(), of_filter.end());
+  const auto training_part = knobs_of_part<Settings>(std::span<const Knob<TrainingSettings>>(training_knobs()),
+                                                     [](Settings& settings) -> TrainingSettings& { return settings; });
+  const auto filter_part = knobs_of_part<Settings>(bft::filter_knobs(), GAINLENS_MEMBER(filter));
+  made.insert(made.end(), training_part.begin(), training_part.end());
+  made.insert(made.end(), filter_part.begin(), filter_part.end());
   return made;
 }
 
@@ -35,7 +35,7 @@ Settings default_settings(const BackboneKind& backbone) {
 }
 
 void check_together(const Settings& settings, const std::string& where) {
-  const double most = settings.backbone->most_dropout;
+  const double most = settings.backbone->max_dropout;
   for (const auto& [key, rate] :
        {std::pair{"dropout", settings.dropout}, {"attention_dropout", settings.attention_dropout}})
     CHECK(rate <= most, "{}: '{}' is {}; backbone {} takes at most {}", where, key, rate, settings.backbone->name,
@@ -47,12 +47,12 @@ void check_together(const Settings& settings, const std::string& where) {
 }  // namespace
 
 std::span<const Knob<Settings>> knobs(const BackboneKind& backbone) {
-  static const std::map<std::string, std::vector<Knob<Settings>>> of_backbones = [] {
+  static const std::map<std::string, std::vector<Knob<Settings>>> by_backbone = [] {
     std::map<std::string, std::vector<Knob<Settings>>> made;
     for (const BackboneKind& kind : backbones()) made[kind.name] = make_knobs(kind);
     return made;
   }();
-  return of_backbones.at(backbone.name);
+  return by_backbone.at(backbone.name);
 }
 
 ModelPlan plan_of(const Settings& settings, Arm arm, std::int64_t items) {

@@ -135,11 +135,11 @@ void combine_seeds(const std::filesystem::path& out, const data::LeaveOneOut& sp
   variants.emplace("", settings);
   std::vector<experiment::SoughtArm> arms;
   for (const std::string& arm : arm_names()) {
-    for (const auto& [variant, of_variant] : variants)
+    for (const auto& [variant, values] : variants)
       arms.push_back({arm,
                       variant,
                       {[](const experiment::Job& job) { return prove_seed(job.folder, job.label(), job.seed).result; },
-                       of_variant.epochs, of_variant.patience}});
+                       values.epochs, values.patience}});
   }
   experiment::add_finished(run, out, arms);
   data::set_users(run, split);

@@ -35,7 +35,7 @@ std::int64_t training_items(const data::LeaveOneOut& split, std::int64_t user) {
 
 }  // namespace
 
-std::int64_t most_trained_positions(const data::LeaveOneOut& split, std::int64_t user, const HistoryView& view) {
+std::int64_t max_trained_positions(const data::LeaveOneOut& split, std::int64_t user, const HistoryView& view) {
   const std::int64_t items = training_items(split, user);
   if (view.mask == 0) return std::min(items - 1, view.positions);
   return items > 1 ? 2 * std::min(items, view.positions) : 0;

@@ -33,6 +33,6 @@ TrainingBatch training_batch(const data::LeaveOneOut& split, std::span<const std
                              const HistoryView& view, std::int64_t epoch, at::Device device = at::kCPU);
 
 /// The most positions that a user can have in a step.
-std::int64_t most_trained_positions(const data::LeaveOneOut& split, std::int64_t user, const HistoryView& view);
+std::int64_t max_trained_positions(const data::LeaveOneOut& split, std::int64_t user, const HistoryView& view);
 
 }  // namespace gainlens::recommend

@@ -13,10 +13,10 @@ namespace gainlens::recommend {
 namespace {
 
 /// Positions of the batch with the longest histories.
-double most_positions(const Settings& settings, const HistoryView& view, const data::LeaveOneOut& split) {
+double max_positions(const Settings& settings, const HistoryView& view, const data::LeaveOneOut& split) {
   std::vector<std::int64_t> lengths;
   for (std::int64_t user = 0; user < split.training_users(); ++user)
-    lengths.push_back(most_trained_positions(split, user, view));
+    lengths.push_back(max_trained_positions(split, user, view));
   std::sort(lengths.begin(), lengths.end(), std::greater<>());
   double sum = 0;
   for (std::int64_t i = 0; i < std::min(settings.batch, split.training_users()); ++i)
@@ -29,10 +29,10 @@ double most_positions(const Settings& settings, const HistoryView& view, const d
 std::uint64_t training_memory(const Settings& settings, const data::LeaveOneOut& split, Arm arm) {
   const ModelPlan plan = plan_of(settings, arm, split.items());
   const ModelNumbers model = settings.backbone->memory(plan);
-  const double positions = most_positions(settings, settings.backbone->view(plan), split);
+  const double positions = max_positions(settings, settings.backbone->view(plan), split);
   const double logits =
       settings.loss == LossKind::sampled ? 4 * positions * static_cast<double>(settings.negatives) : 12e6;
-  const double numbers = model.parameters + model.of_position * positions + logits;
+  const double numbers = model.parameters + model.one_position * positions + logits;
   return static_cast<std::uint64_t>(4 * numbers);
 }
 

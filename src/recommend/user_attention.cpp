@@ -79,13 +79,13 @@ class Ranked {
     const at::Tensor weights =
         kernels::attention_statistics(marked, query, key, marks).output.index_select(1, last_).clamp(0, 1);  // rounding
 
-    const auto of_users = [&](const at::Tensor& of_queries) {
-      return of_queries.index_select(1, last_).transpose(0, 1).contiguous();
+    const auto user_means = [&](const at::Tensor& query_numbers) {
+      return query_numbers.index_select(1, last_).transpose(0, 1).contiguous();
     };
     const auto weight = [&](std::int64_t mark) { return weights.select(2, mark).transpose(0, 1).contiguous(); };
-    Rows rows = {{"n_eff", of_users(found.n_eff)},
-                 {"kalman_gain", of_users(found.kalman_gain)},
-                 {"entropy", of_users(found.entropy)},
+    Rows rows = {{"n_eff", user_means(found.n_eff)},
+                 {"kalman_gain", user_means(found.kalman_gain)},
+                 {"entropy", user_means(found.entropy)},
                  {"first_mass", weight(0)},
                  {"last_mass", weight(1)}};
     if (masked_) rows["mask_mass"] = weight(2);
@@ -94,9 +94,9 @@ class Ranked {
   }
 
   /// @param gain  [1, position, head, head_dim]
-  at::Tensor gain(const at::Tensor& gain, bool of_heads) const {
+  at::Tensor gain(const at::Tensor& gain, bool each_head) const {
     const at::Tensor rows = gain.squeeze(0).index_select(0, last_).to(at::kDouble);
-    return of_heads ? rows.mean(2) : rows.mean({1, 2}).unsqueeze(1).expand({-1, rows.size(1)});
+    return each_head ? rows.mean(2) : rows.mean({1, 2}).unsqueeze(1).expand({-1, rows.size(1)});
   }
 
  private:
@@ -138,17 +138,17 @@ UserAttention user_attention(Backbone& model, const data::LeaveOneOut& split, da
   UserAttention found{split.users(), layers, heads, {}};
   for (const AttentionNumber& number : attention_numbers) found.numbers[std::string(number.name)];
   const bool masked = model.view().mask != 0, gained = shows_gain(model);
-  const bool of_heads = gained && gain_is_of_heads(model);
-  std::vector<Rows> of_layers(static_cast<std::size_t>(layers));
+  const bool each_head = gained && gain_is_of_heads(model);
+  std::vector<Rows> layer_rows(static_cast<std::size_t>(layers));
   const Ranked* ranked = nullptr;
   const AttentionWatcher watch = [&](const SeenAttention& seen) {
-    Rows& rows = of_layers[static_cast<std::size_t>(seen.layer)];
+    Rows& rows = layer_rows[static_cast<std::size_t>(seen.layer)];
     for (auto& [name, values] : ranked->numbers(seen)) rows[name] = values;
   };
   hooks::Hooks hooks;
   for (std::int64_t layer = 0; gained && layer < layers; ++layer) {
     hooks.observe(hooks::block_site(layer, bft::gain_site), [&, layer](const hooks::Site&, const at::Tensor& gain) {
-      of_layers[static_cast<std::size_t>(layer)]["model_gain"] = ranked->gain(gain, of_heads);
+      layer_rows[static_cast<std::size_t>(layer)]["model_gain"] = ranked->gain(gain, each_head);
     });
   }
   for (std::int64_t begin = 0; begin < split.users(); begin += users_at_once) {
@@ -159,14 +159,14 @@ UserAttention user_attention(Backbone& model, const data::LeaveOneOut& split, da
     const Ranked here(packed, masked);
     ranked = &here;
     model.run(packed, {.watch = &watch}, hooks);
-    CHECK(std::ranges::none_of(of_layers, &Rows::empty),
+    CHECK(std::ranges::none_of(layer_rows, &Rows::empty),
           "{}: its attention is no softmax; n_eff, entropy and the masses are those of weights that sum to one", where);
     const at::Tensor none =
         at::full({packed.sequences(), heads}, std::numeric_limits<double>::quiet_NaN(), at::kDouble);
     for (auto& [name, values] : found.numbers) {
       std::vector<at::Tensor> parts;
-      parts.reserve(of_layers.size());
-      for (const Rows& rows : of_layers) parts.push_back(rows.contains(name) ? rows.at(name).to(at::kCPU) : none);
+      parts.reserve(layer_rows.size());
+      for (const Rows& rows : layer_rows) parts.push_back(rows.contains(name) ? rows.at(name).to(at::kCPU) : none);
       append(values, at::stack(parts, 1));
     }
   }

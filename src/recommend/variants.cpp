@@ -8,7 +8,7 @@ namespace gainlens::recommend {
 std::map<std::string, Settings> settings_of_variants(const std::vector<Variant>& variants, const Settings& run) {
   std::map<std::string, Settings> settings;
   std::map<std::string, std::string> owner;  // of the settings, as text
-  const std::string of_run = Json(to_json(run)).dump();
+  const std::string run_text = Json(to_json(run)).dump();
   for (const Variant& variant : variants) {
     const std::string where = fmt::format("--variant {}", printable(variant.name, 60));
     CHECK(
@@ -22,7 +22,8 @@ std::map<std::string, Settings> settings_of_variants(const std::vector<Variant>&
     all.update(variant.changes);
     const Settings made = settings_of(all, where, *run.backbone);
     const std::string text = Json(to_json(made)).dump();
-    CHECK(text != of_run, "{}: changes nothing: its settings are those of the run; change one, or leave it out", where);
+    CHECK(text != run_text, "{}: changes nothing: its settings are those of the run; change one, or leave it out",
+          where);
     const auto [other, is_new] = owner.emplace(text, variant.name);
     CHECK(is_new, "{}: has the same settings as variant {}; leave one of them out", where, other->second);
     settings.emplace(variant.name, made);

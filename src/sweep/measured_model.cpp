@@ -13,22 +13,22 @@ runfile::MeasuredModel measured_model(std::string family, const hooks::Attention
   // Both structs are unpacked completely, so that a new member in either does not compile until it is handled here.
   const auto& [heads, kv_heads, layer_kv_heads, head_dim, max_positions, window, gated, sink_logits, sink_layers,
                filtered, delta, convolution] = layout;
-  auto& [of_family, of_layers, of_heads, of_kv_heads, of_layer_kv_heads, of_head_dim, of_max_positions, attention,
-         of_gated, of_sink_logits, of_filtered] = model;
+  auto& [model_family, model_layers, model_heads, model_kv_heads, model_layer_kv_heads, model_head_dim,
+         model_max_positions, attention, model_gated, model_sink_logits, model_filtered] = model;
   for (const std::int64_t layer : layers)
     ASSERT(layout.attends(layer), "layer {} has no attention weights, and is to be measured", layer);
   for (const std::int64_t layer : layers) attention.push_back(layout.kind(layer));
-  for (const std::int64_t layer : layers) of_layer_kv_heads.push_back(layout.kv_heads_of(layer));
-  if (std::ranges::count(of_layer_kv_heads, kv_heads) == std::ssize(layers)) of_layer_kv_heads.clear();
-  of_sink_logits = std::ranges::any_of(layers, [&](std::int64_t layer) { return layout.has_sink_logits(layer); });
-  of_family = std::move(family);
-  of_layers = std::move(layers);
-  of_heads = heads;
-  of_kv_heads = kv_heads;
-  of_head_dim = head_dim;
-  of_max_positions = max_positions;
-  of_gated = gated;
-  of_filtered = filtered;
+  for (const std::int64_t layer : layers) model_layer_kv_heads.push_back(layout.kv_heads_of(layer));
+  if (std::ranges::count(model_layer_kv_heads, kv_heads) == std::ssize(layers)) model_layer_kv_heads.clear();
+  model_sink_logits = std::ranges::any_of(layers, [&](std::int64_t layer) { return layout.has_sink_logits(layer); });
+  model_family = std::move(family);
+  model_layers = std::move(layers);
+  model_heads = heads;
+  model_kv_heads = kv_heads;
+  model_head_dim = head_dim;
+  model_max_positions = max_positions;
+  model_gated = gated;
+  model_filtered = filtered;
   return model;
 }
 

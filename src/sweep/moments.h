@@ -16,7 +16,7 @@ using runfile::second_half_begin;
 /// The shortest length whose last quarter holds a query.
 inline constexpr std::int64_t shortest_length = 4;
 /// For the option --lengths.
-inline constexpr LeastCount least_length{shortest_length, "so that the last quarter holds a query"};
+inline constexpr LeastCount min_length{shortest_length, "so that the last quarter holds a query"};
 
 /// Mean, population variance (ddof 0) and count of the entries that are not NaN. Mean and variance are NaN if every
 /// entry is NaN.

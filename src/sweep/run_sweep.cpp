@@ -110,7 +110,7 @@ void tell_of_layers_without_attention(const SweepOptions& options, const models:
 void check_lengths(const std::vector<std::int64_t>& lengths, const SweepOptions& options,
                    const models::DecoderConfig& config) {
   for (const std::int64_t length : lengths) {
-    check_least(length, std::to_string(length), "--lengths", least_length);
+    check_least(length, std::to_string(length), "--lengths", min_length);
     CHECK(length <= config.max_positions || options.allow_extrapolation,
           "--lengths: {} exceeds the model's {} positions; use shorter contexts, or --allow-extrapolation to go beyond "
           "them",

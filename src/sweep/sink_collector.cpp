@@ -130,12 +130,12 @@ void SinkCollector::see_attention(std::int64_t layer, const kernels::QueryStatis
     const Norms keys(key[kv_head]), values(value[kv_head]);
     for (std::int64_t g = 0; g < group; ++g) {
       const std::int64_t head = kv_head * group + g;
-      const std::vector<Candidate>& of_head = found[static_cast<std::size_t>(g)];
-      if (of_head.empty()) continue;
+      const std::vector<Candidate>& head_candidates = found[static_cast<std::size_t>(g)];
+      if (head_candidates.empty()) continue;
       const at::Tensor mean_query = query[head].slice(0, second_half_begin(query.size(1))).mean(0, false, at::kDouble);
       const double query_norm = mean_query.norm().item<double>();
-      for (std::size_t rank = 0; rank < of_head.size(); ++rank) {
-        const std::int64_t position = of_head[rank].key;
+      for (std::size_t rank = 0; rank < head_candidates.size(); ++rank) {
+        const std::int64_t position = head_candidates[rank].key;
         const auto place = static_cast<std::size_t>(position);
         const std::size_t cell = first_cell(layer, head) + rank;
         const at::Tensor means = statistics.key_mean[head][position].to(at::kDouble);

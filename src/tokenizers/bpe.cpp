@@ -10,7 +10,7 @@ namespace gainlens::tokenizers {
 namespace {
 
 constexpr std::size_t longest_cached = 64;  // bytes: longer pieces are rarely repeated
-constexpr std::size_t most_cached = std::size_t{1} << 17;
+constexpr std::size_t max_cached = std::size_t{1} << 17;
 
 std::uint64_t pair_key(std::uint32_t left, std::uint32_t right) {
   return std::uint64_t{left} << 32 | right;
@@ -180,7 +180,7 @@ void Bpe::encode_piece(std::string_view piece, Cache& cache, std::vector<TokenId
   merging.run();
   const auto before = static_cast<std::ptrdiff_t>(ids.size());
   merging.append_to(ids);
-  if (cached && cache.size() < most_cached) cache.emplace(piece, std::vector<TokenId>(ids.begin() + before, ids.end()));
+  if (cached && cache.size() < max_cached) cache.emplace(piece, std::vector<TokenId>(ids.begin() + before, ids.end()));
 }
 
 std::vector<TokenId> Bpe::initial_symbols(std::string_view piece) const {

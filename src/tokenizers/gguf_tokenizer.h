@@ -14,12 +14,12 @@ namespace gainlens::tokenizers {
 ///     the message says to give ids with `--tokens`
 std::unique_ptr<Tokenizer> open_gguf_tokenizer(const formats::GgufFile& file);
 
-/// For a vocabulary of type "llama". Piece types mean the same as in SentencePiece, so control pieces are never found
-/// in a text.
+/// The tokenizer of a vocabulary of type "llama". Piece types mean the same as in SentencePiece, so control pieces are
+/// never found in a text.
 std::unique_ptr<Tokenizer> make_gguf_sentencepiece(const formats::GgufMetadata& metadata,
                                                    const GgufVocabulary& vocabulary);
-/// For a vocabulary of type "gpt2". Tokens of the types control, unknown and user-defined are looked for in the text
-/// itself.
+/// The tokenizer of a vocabulary of type "gpt2". Tokens of the types control, unknown and user-defined are looked for
+/// in the text itself.
 std::unique_ptr<Tokenizer> make_gguf_byte_level_bpe(const formats::GgufMetadata& metadata,
                                                     const GgufVocabulary& vocabulary);
 

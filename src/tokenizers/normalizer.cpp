@@ -19,17 +19,17 @@ namespace {
 /// A text with the length that all steps together may give it. The most that a character grows is 18-fold (U+FDFA in
 /// NFKC) and then 2-fold (ByteLevel). A file can ask for more, step by step a thousandfold, until memory ends.
 NormalizedText limited(NormalizedText from) {
-  constexpr std::size_t most_growth = 64, of_short_texts = 1 << 16;
-  if (from.most_bytes == 0) from.most_bytes = from.text.size() * most_growth + of_short_texts;
+  constexpr std::size_t max_growth = 64, short_text_bytes = 1 << 16;
+  if (from.max_bytes == 0) from.max_bytes = from.text.size() * max_growth + short_text_bytes;
   return from;
 }
 
-void check_growth(std::size_t bytes, std::size_t most_bytes, const std::string& where) {
+void check_growth(std::size_t bytes, std::size_t max_bytes, const std::string& where) {
   CHECK(
-      bytes <= most_bytes,
+      bytes <= max_bytes,
       "{}: makes a text more than 64 times as long (over {} bytes); use a tokenizer whose normaliser does not multiply "
       "texts",
-      where, most_bytes);
+      where, max_bytes);
 }
 
 class UnicodeForm : public Normalizer {
@@ -50,7 +50,7 @@ class UnicodeForm : public Normalizer {
     normalizer_->normalizeUTF8(0, icu::StringPiece(text.data(), static_cast<std::int32_t>(text.size())), sink, nullptr,
                                status);
     if (U_FAILURE(status)) throw_run_failed("{}: ICU could not normalise the text: {}", where_, u_errorName(status));
-    return {std::move(result), from.at_start, from.continues, from.most_bytes};
+    return {std::move(result), from.at_start, from.continues, from.max_bytes};
   }
 
  private:
@@ -95,9 +95,9 @@ class Replace : public Normalizer {
       if (span.matched && span.begin == 0 && span.end > 0 && content_.empty()) at_start = false;
       result += span.matched ? std::string_view(content_)
                              : std::string_view(from.text).substr(span.begin, span.end - span.begin);
-      check_growth(result.size(), from.most_bytes, where_);
+      check_growth(result.size(), from.max_bytes, where_);
     }
-    return {std::move(result), at_start, from.continues, from.most_bytes};
+    return {std::move(result), at_start, from.continues, from.max_bytes};
   }
 
  private:
@@ -127,7 +127,7 @@ class Lowercase : public Normalizer {
           .toLower(icu::Locale::getRoot())
           .toUTF8String(result);
     }
-    return {std::move(result), from.at_start, from.continues, from.most_bytes};
+    return {std::move(result), from.at_start, from.continues, from.max_bytes};
   }
 
  private:
@@ -139,7 +139,7 @@ class ByteLevel : public Normalizer {
   NormalizedText apply(NormalizedText from) const override {
     std::string result;
     append_byte_level(from.text, result);
-    return {std::move(result), from.at_start, from.continues, from.most_bytes};
+    return {std::move(result), from.at_start, from.continues, from.max_bytes};
   }
 
  private:
@@ -154,7 +154,7 @@ class Sequence : public Normalizer {
     from = limited(std::move(from));
     for (const auto& step : steps_) {
       from = step->apply(std::move(from));
-      check_growth(from.text.size(), from.most_bytes, where_);
+      check_growth(from.text.size(), from.max_bytes, where_);
     }
     return from;
   }

@@ -9,9 +9,9 @@ namespace gainlens::tokenizers {
 
 struct NormalizedText {
   std::string text;
-  bool at_start = true;        ///< whether it starts where the whole text starts; false after its start was cut off
-  bool continues = false;      ///< whether it starts at a cut (Normalizer::cut): nothing is put before it
-  std::size_t most_bytes = 0;  ///< how long the steps of a normaliser may make it; 0: the first one says
+  bool at_start = true;       ///< whether it starts where the whole text starts; false after its start was cut off
+  bool continues = false;     ///< whether it starts at a cut (Normalizer::cut): nothing is put before it
+  std::size_t max_bytes = 0;  ///< how long the steps of a normaliser may make it; 0: the first one says
 };
 
 /// Rewrites a text before it is cut into words. The Unicode tables are those of ICU and PCRE2. Their Unicode version

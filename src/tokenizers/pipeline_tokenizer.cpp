@@ -13,7 +13,7 @@ namespace gainlens::tokenizers {
 namespace {
 
 /// Words behind which a cut is tried. Nearly always one of the first is right.
-constexpr int most_candidates = 32;
+constexpr int max_candidates = 32;
 
 /// Bytes at the end of a long text where no cut is tried: an added token that begins there may not be known whole.
 constexpr std::size_t left_alone = 1024;
@@ -222,7 +222,7 @@ class Pipeline : public Tokenizer {
                                 const Accepts& accepts) const {
     std::size_t most = part.text.size();
     if (most > 8 * left_alone) most -= left_alone;
-    for (int candidates = 0; parts_.pre_tokenizer && candidates < most_candidates && most > 0; ++candidates) {
+    for (int candidates = 0; parts_.pre_tokenizer && candidates < max_candidates && most > 0; ++candidates) {
       most = parts_.pre_tokenizer->last_cut(part.text, place, most - 1);
       if (most == 0) break;
       // The place in the given text is the one that is normalised to this one.

@@ -22,7 +22,7 @@ void send(std::string_view text, bool at_start, const std::vector<Span>& pieces,
 }
 
 /// Candidates for a cut that are looked at. Nearly always one of the first is right.
-constexpr int most_candidates = 32;
+constexpr int max_candidates = 32;
 
 /// The last place p <= most between two pieces where the text can be cut. `certain` are pieces that nothing behind them
 /// changes, so the rest of the text, cut off there, has the same pieces. The text before has them only if none of its
@@ -33,7 +33,7 @@ std::size_t last_cut_between(const std::vector<Span>& certain, std::string_view 
                              const PiecesOf& pieces_of) {
   const auto same_place = [](const Span& a, const Span& b) { return a.begin == b.begin && a.end == b.end; };
   int candidates = 0;
-  for (std::size_t i = certain.size(); i-- > 1 && candidates < most_candidates;) {
+  for (std::size_t i = certain.size(); i-- > 1 && candidates < max_candidates;) {
     const std::size_t place = certain[i].begin;
     if (place > most || place == 0) continue;
     ++candidates;

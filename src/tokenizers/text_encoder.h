@@ -28,7 +28,7 @@ class TextEncoder {
   /// Takes the next part of the text; whole characters. Once there are enough ids, more text changes nothing.
   /// @throws InvalidArgument  as Tokenizer::encode; too long without a cut
   void add(std::string_view text);
-  /// To be called once, at the end of the text.
+  /// Ends the text. Called once.
   /// @return whether the ids are those of the whole text
   bool finish();
 

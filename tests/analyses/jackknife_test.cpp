@@ -40,7 +40,7 @@ ClusteredPairs noisy_pairs(std::size_t layers, double share, std::uint64_t seed 
 ChunkedPairs noisy_chunks(std::size_t lengths, std::size_t chunks, double scatter) {
   TextStretches text{{}, {}, chunks, 64};
   for (std::size_t chunk = 0; chunk < chunks; ++chunk) text.numbers.push_back(chunk);
-  text.of_chunk.assign(lengths, text.numbers);
+  text.chunk_stretch.assign(lengths, text.numbers);
   ChunkedPairs pairs{noisy_pairs(6, 0.8), text, {}, {}};
   Random random(2);
   for (std::size_t length = 0; length < lengths; ++length) {
@@ -114,9 +114,9 @@ TEST(LeaveOutText, LengthsThatShareTextAreLeftOutTogether) {
   for (auto& chunk : pairs.x.back()) {
     for (std::size_t point = 0; point < chunk.size(); ++point) chunk[point] = 2 * pairs.heads.x[point] - chunk[point];
   }
-  pairs.text.of_chunk.push_back(pairs.text.of_chunk.front());
+  pairs.text.chunk_stretch.push_back(pairs.text.chunk_stretch.front());
   EXPECT_NEAR(width(leave_out_text(pairs)->pearson), 0, 1e-9);
-  pairs.text.of_chunk.back() = {6, 7, 8, 9, 10, 11};
+  pairs.text.chunk_stretch.back() = {6, 7, 8, 9, 10, 11};
   for (std::size_t stretch = 6; stretch < 12; ++stretch) pairs.text.numbers.push_back(stretch);
   EXPECT_GT(width(leave_out_text(pairs)->pearson), 0.005);
 }

@@ -59,7 +59,7 @@ TEST(RecommenderGolden, MetricsOfRanks) {
        {RankingMetric{RankingMetric::Kind::hit, 10}, RankingMetric{RankingMetric::Kind::gain, 10},
         RankingMetric{RankingMetric::Kind::reciprocal_rank}, RankingMetric{RankingMetric::Kind::reciprocal_rank, 10}}) {
     for (std::size_t i = 0; i < ranks.size(); ++i)
-      EXPECT_NEAR(metric.of_rank(ranks[i]), expected[metric.name()][i].get<double>(), near) << metric.name();
+      EXPECT_NEAR(metric.value_at(ranks[i]), expected[metric.name()][i].get<double>(), near) << metric.name();
   }
 }
 

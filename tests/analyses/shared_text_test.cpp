@@ -32,8 +32,8 @@ ByChunk by_chunk(const std::vector<double>& values) {
 
 TEST(TextStretches, ConsecutiveChunksOfAShorterLengthLieInTheFirstStretches) {
   const auto text = text_stretches(request_with({4, 8}, 5), {length_with(4, 5), length_with(8, 5, 1)});
-  EXPECT_THAT(text.of_chunk[0], ElementsAre(0, 0, 1, 1, 2));
-  EXPECT_THAT(text.of_chunk[1], ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_THAT(text.chunk_stretch[0], ElementsAre(0, 0, 1, 1, 2));
+  EXPECT_THAT(text.chunk_stretch[1], ElementsAre(0, 1, 2, 3, 4));
   EXPECT_THAT(text.numbers, ElementsAre(0, 1, 2, 3, 4));
   EXPECT_EQ(text.fewest, 3u);
   EXPECT_EQ(text.scarcest, 4);
@@ -42,24 +42,24 @@ TEST(TextStretches, ConsecutiveChunksOfAShorterLengthLieInTheFirstStretches) {
 TEST(TextStretches, AChunkBelongsWhereMostOfItIs) {
   runfile::Request request = request_with({256, 1024}, 5);
   request.bos = 1;  // chunk 4 of 256 has the tokens [1020, 1275); 3 of them lie in the first stretch of 1023
-  EXPECT_THAT(text_stretches(request, {length_with(256, 5), length_with(1024, 5, 1)}).of_chunk[0],
+  EXPECT_THAT(text_stretches(request, {length_with(256, 5), length_with(1024, 5, 1)}).chunk_stretch[0],
               ElementsAre(0, 0, 0, 0, 1));
 }
 
 TEST(TextStretches, NestedAndSpreadChunksPairByNumber) {
   runfile::Request request = request_with({4, 8}, 5);
   request.nested = true;
-  EXPECT_THAT(text_stretches(request, {length_with(4, 5), length_with(8, 5, 1)}).of_chunk[0],
+  EXPECT_THAT(text_stretches(request, {length_with(4, 5), length_with(8, 5, 1)}).chunk_stretch[0],
               ElementsAre(0, 1, 2, 3, 4));
   request.nested = false;
   request.spread = 1000;
-  EXPECT_THAT(text_stretches(request, {length_with(4, 5), length_with(8, 5, 1)}).of_chunk[0],
+  EXPECT_THAT(text_stretches(request, {length_with(4, 5), length_with(8, 5, 1)}).chunk_stretch[0],
               ElementsAre(0, 1, 2, 3, 4));
 }
 
 TEST(TextStretches, OneLengthIsItsOwnStretches) {
   const auto text = text_stretches(request_with({8}, 3), {length_with(8, 3)});
-  EXPECT_THAT(text.of_chunk[0], ElementsAre(0, 1, 2));
+  EXPECT_THAT(text.chunk_stretch[0], ElementsAre(0, 1, 2));
   EXPECT_EQ(text.fewest, 3u);
 }
 

@@ -122,10 +122,10 @@ TEST(SinkKeys, AGroupHoldsTheWeakerKeysOfItsTextToo) {
 
 /// With few queries a key gets some weight from each by chance: it has to have more than that.
 TEST(SinkKeys, AKeyCountsFromOneByTheRootOfItsQueriesOn) {
-  EXPECT_DOUBLE_EQ(least_counted_mean(16), 0.25);
-  EXPECT_DOUBLE_EQ(least_counted_mean(64), 0.125);
-  EXPECT_DOUBLE_EQ(least_counted_mean(100), 0.1);
-  EXPECT_DOUBLE_EQ(least_counted_mean(8192), 0.1);
+  EXPECT_DOUBLE_EQ(min_counted_mean(16), 0.25);
+  EXPECT_DOUBLE_EQ(min_counted_mean(64), 0.125);
+  EXPECT_DOUBLE_EQ(min_counted_mean(100), 0.1);
+  EXPECT_DOUBLE_EQ(min_counted_mean(8192), 0.1);
   SyntheticRun run = planted_run({{0, 0, 0, 0, 0.12}, {0, 0, 1, 0, 0.13}, {0, 1, 0, 0, 0.2}, {0, 1, 1, 0, 0.24}});
   run.attention = {"global", "window:18", "global"};
   const SinkKeys sinks = sinks_of(run);

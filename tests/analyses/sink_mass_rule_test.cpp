@@ -70,7 +70,7 @@ TEST(SinkMassRule, IsNearNothingWithoutSinks) {
       double by_rule = 0, from_a_tenth = 0;
       for (int i = 0; i < draws; ++i) {
         const Weights weights = without_sinks(queries, deviation, random);
-        by_rule += mass_from(least_counted_mean(static_cast<std::int64_t>(queries)), weights) / draws;
+        by_rule += mass_from(min_counted_mean(static_cast<std::int64_t>(queries)), weights) / draws;
         from_a_tenth += mass_from(runfile::least_stored_mean, weights) / draws;
       }
       EXPECT_LT(by_rule, 0.02) << queries << " " << deviation;
@@ -88,7 +88,7 @@ TEST(SinkMassRule, FindsTheWeightOfKeysThatShareIt) {
     double by_rule = 0, of_sinks = 0;
     for (int i = 0; i < draws; ++i) {
       const Weights weights = with_sinks(256, keys, mass, random);
-      by_rule += mass_from(least_counted_mean(256), weights) / draws;
+      by_rule += mass_from(min_counted_mean(256), weights) / draws;
       of_sinks += mass_from(column_mean_threshold, weights) / draws;
     }
     EXPECT_NEAR(by_rule / mass, 1, 0.05) << keys;

@@ -21,8 +21,8 @@ TEST(AttentionCase, VisiblePairsByHand) {
 
 TEST(AttentionCase, OperationsAndTrafficByHand) {
   const AttentionCase shape{.length = 4, .heads = 2, .kv_heads = 1, .head_dim = 16, .dtype = at::kBFloat16};
-  EXPECT_EQ(product_operations(shape, 3), 3 * 2 * 16 * 10 * 2);   // products, multiply-add, dimensions, pairs, heads
-  EXPECT_EQ(least_traffic(shape), (2 + 2 + 1 + 1) * 4 * 16 * 2);  // query, output, key, value; 2 bytes
+  EXPECT_EQ(product_operations(shape, 3), 3 * 2 * 16 * 10 * 2);  // products, multiply-add, dimensions, pairs, heads
+  EXPECT_EQ(min_traffic(shape), (2 + 2 + 1 + 1) * 4 * 16 * 2);   // query, output, key, value; 2 bytes
   EXPECT_EQ(shape.group(), 2);
 }
 

@@ -60,7 +60,7 @@ TEST(AttentionEstimatorsGolden, PrecisionsOfTheOracle) {
           // Of one key the golden has 0 or the square of a rounding error: a sweep gives no precision then.
           at::Tensor given = variance[head][query];
           if (has_no_floor(options.estimator.name))
-            given = at::where(given < least_variance, std::numeric_limits<double>::quiet_NaN(), given);
+            given = at::where(given < min_variance, std::numeric_limits<double>::quiet_NaN(), given);
           EXPECT_TRUE(at::allclose(found.reciprocal(), given, 1e-9, 1e-30, /*equal_nan=*/true))
               << entry.at("name") << ", " << name << ", head " << head << ", query " << query;
           ++compared;

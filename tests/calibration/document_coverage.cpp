@@ -55,7 +55,7 @@ std::vector<Coverage> cover_rulings(std::size_t documents, double sigma, std::in
       const bool right = upwards == 1 ? analyses::test_equivalence(changes, margin).interval->high >= margin
                                       : analyses::mean_interval(changes)->low <= margin;
       alone[upwards].add(right);
-      if (std::abs(*analyses::skewness(changes)) <= analyses::most_skewness) ruled[upwards].add(right);
+      if (std::abs(*analyses::skewness(changes)) <= analyses::max_skewness) ruled[upwards].add(right);
     }
   }
   std::vector<Coverage> rows;

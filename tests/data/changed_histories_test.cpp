@@ -31,7 +31,7 @@ LeaveOneOut made_split(int users = 400, int longest = 22) {
 }
 
 std::vector<ItemId> of_user(const LeaveOneOut& split, std::int64_t user) {
-  const auto items = split.interactions().of_user(user);
+  const auto items = split.interactions().items_of(user);
   return {items.begin(), items.end()};
 }
 

@@ -34,7 +34,7 @@ std::map<std::string, std::string> sequences(const Interactions& data) {
   std::map<std::string, std::string> result;
   for (std::int64_t user = 0; user < data.user_count(); ++user) {
     std::string& items = result[data.users[static_cast<std::size_t>(user)]];
-    for (const ItemId item : data.of_user(user)) {
+    for (const ItemId item : data.items_of(user)) {
       if (!items.empty()) items += ' ';
       items += data.items[static_cast<std::size_t>(item)];
     }

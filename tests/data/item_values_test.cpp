@@ -25,10 +25,10 @@ TEST(ItemValues, StandInTheOrderOfTheCatalogue) {
   const ItemValues found = read("item,noise,place\n30,1.5,7\n10,-2e1,x\n40,3,\n20,0,1");
   EXPECT_EQ(found.name, "noise");
   EXPECT_THAT(found.values, ElementsAre(-20, 0, 1.5));
-  EXPECT_EQ(found.of_no_item, 1u);
+  EXPECT_EQ(found.lines_without_item, 1u);
   const ItemValues from_a_sheet = read("\xEF\xBB\xBFitem,noise\r\n10,1\r\n20,2\r\n30,3\r\n");
   EXPECT_THAT(from_a_sheet.values, ElementsAre(1, 2, 3));
-  EXPECT_EQ(from_a_sheet.of_no_item, 0u);
+  EXPECT_EQ(from_a_sheet.lines_without_item, 0u);
   const ItemValues quoted = read("item,\"noise, mean\",note\n\"10\",\"1\",\"a\nb\"\n20,2,\n30,3,\n\n");
   EXPECT_EQ(quoted.name, "noise, mean");
   EXPECT_THAT(quoted.values, ElementsAre(1, 2, 3));

@@ -103,7 +103,7 @@ TEST(PublicDataNumbers, ItemsOfBeautyHaveTheirOwnNumbersAsIds) {
   if (!path) GTEST_SKIP() << "no ../shared/data/amazon/Beauty.txt.gz";
   const Interactions data = read_interactions(*path);
   for (std::size_t id = 1; id < data.items.size(); ++id) ASSERT_EQ(data.items[id], std::to_string(id));
-  EXPECT_THAT(data.of_user(0), ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_THAT(data.items_of(0), ElementsAre(1, 2, 3, 4, 5));
 }
 
 }  // namespace public_data_test

@@ -41,7 +41,7 @@ class TemporalSplit : public ::testing::Test {
   }
   std::vector<std::string> names(const Interactions& data, std::int64_t user) {
     std::vector<std::string> found;
-    for (const ItemId item : data.of_user(user)) found.push_back(data.items[static_cast<std::size_t>(item)]);
+    for (const ItemId item : data.items_of(user)) found.push_back(data.items[static_cast<std::size_t>(item)]);
     return found;
   }
   TemporaryFolder folder_;

@@ -103,7 +103,7 @@ TEST(PointwiseAttention, LoopsGiveTheResultsAndGradientsOfLibraryCalls) {
       SCOPED_TRACE(std::to_string(dims) + (multiplicative ? " multiplicative" : " presilu"));
       Inputs inputs = random_inputs(dims, 2, 11);
       inputs.options.multiplicative = multiplicative;
-      inputs.options.least_weight_share = high_floor;
+      inputs.options.min_weight_share = high_floor;
       expect_same(inputs);
       inputs.options.dropout = {.rate = 0.3, .key = 99, .first_row = 17};
       expect_same(inputs);
@@ -119,7 +119,7 @@ TEST(PointwiseAttention, LoopsGiveTheResultsAndGradientsOfLibraryCalls) {
 
 TEST(PointwiseAttention, AHighFloorIsReachedAndShownAsBalance) {
   Inputs inputs = random_inputs(8, 2, 3);
-  inputs.options.least_weight_share = high_floor;
+  inputs.options.min_weight_share = high_floor;
   const Found found = found_in(inputs, at::kFloat);
   const at::Tensor raised = found.moments.balance < high_floor;
   EXPECT_GT(raised.sum().item<std::int64_t>(), 10);

@@ -210,7 +210,7 @@ class PlainLoops {
         // A norm behind the MLP is a factor; its deviation is held.
         const double factor = fed[i] == 0 ? 1 : added[i] / fed[i];
         const double slope = factor * (mlp(w, above)[i] - mlp(w, below)[i]) / (2 * step);
-        const double stretch = std::max((1 + slope) * (1 + slope), bft::least_stretch);
+        const double stretch = std::max((1 + slope) * (1 + slope), bft::min_stretch);
         const double noise = softplus(logits[i]) * config_.filter->most_process_noise;
         precision[t][i] = bounded(1 / (stretch / posterior[t][i] + noise));
       }

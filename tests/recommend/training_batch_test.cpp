@@ -30,8 +30,8 @@ TEST(TrainingBatch, WithoutAMaskAsksEachPositionForTheNextItem) {
   EXPECT_FALSE(batch.asked.defined());
   EXPECT_EQ(batch.all_targets, 3);
   EXPECT_EQ(batch.positions_before, 2);
-  EXPECT_EQ(most_trained_positions(split, 0, {.positions = 2}), 2);
-  EXPECT_EQ(most_trained_positions(split, 1, {.positions = 2}), 0);
+  EXPECT_EQ(max_trained_positions(split, 0, {.positions = 2}), 2);
+  EXPECT_EQ(max_trained_positions(split, 1, {.positions = 2}), 0);
 }
 
 TEST(TrainingBatch, WithAMaskAsksForWhatItHides) {
@@ -64,7 +64,7 @@ TEST(TrainingBatch, WithAMaskAsksForWhatItHides) {
       ids[static_cast<std::size_t>(asked[i])] = batch.targets[i];
     }
     EXPECT_EQ(ids, expected);
-    EXPECT_LE(batch.inputs.positions(), most_trained_positions(split, user, masked));
+    EXPECT_LE(batch.inputs.positions(), max_trained_positions(split, user, masked));
     drawn += static_cast<double>(asked.size() - 1);
     items += static_cast<double>(length);
   }

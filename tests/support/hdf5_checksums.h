@@ -59,7 +59,8 @@ inline void repair(std::string& file, std::uint64_t begin, std::uint64_t bytes) 
   std::memcpy(&file[begin + bytes], &sum, sizeof sum);
 }
 
-/// Of superblock, object headers and their continuations, and of the headers of heaps, trees and chunk indexes.
+/// Repairs the checksums of superblock, object headers and their continuations, and of the headers of heaps, trees and
+/// chunk indexes.
 inline void repair_checksums(std::string& file) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> messages;  // where those of an object begin, and their bytes
   for (std::size_t at = file.find("OHDR"); at != std::string::npos; at = file.find("OHDR", at + 1)) {

@@ -57,7 +57,7 @@ class Composition {
                                  : at::var(values_.offsets().slice(1, 0, shape.length), /*dim=*/1, /*unbiased=*/false);
     result_.value_variance.copy_(variance);
     if (options.returned.kalman_gain_scaled) {
-      priors_.inverse_variance = of_heads(variance.reciprocal().masked_fill(variance.eq(0), 0).unsqueeze(1));
+      priors_.inverse_variance = for_heads(variance.reciprocal().masked_fill(variance.eq(0), 0).unsqueeze(1));
     }
     priors_.prior_precision = precision_rows(options, shape, at::kDouble);
     if (options.sink_logit.defined()) priors_.sink_logit = options.sink_logit.to(at::kDouble).unsqueeze(1);
@@ -107,13 +107,13 @@ class Composition {
   }
 
   void set_moments(BlockSums& sums, const at::Tensor& offset, const at::Tensor& residual) const {
-    sums.estimate_others = of_heads(values_.centre) + offset;
-    sums.first_distance = of_heads(values_.offsets().slice(1, 0, 1)) - offset;
+    sums.estimate_others = for_heads(values_.centre) + offset;
+    sums.first_distance = for_heads(values_.offsets().slice(1, 0, 1)) - offset;
     sums.residual_others = residual;
   }
 
   /// Expands [kv_head, 1, x] to [head, 1, x].
-  at::Tensor of_heads(const at::Tensor& rows) const { return rows.repeat_interleave(in_.shape.group, 0); }
+  at::Tensor for_heads(const at::Tensor& rows) const { return rows.repeat_interleave(in_.shape.group, 0); }
 
   const Blocks blocks_;
   const ScoreInputs in_;

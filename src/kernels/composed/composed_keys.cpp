@@ -24,11 +24,11 @@ void add_key_means(const AttentionOptions& options, const AttentionShape& shape,
   for (const ScoreBlock& block : score_blocks(options, shape, query.device())) {
     const BlockWeights weights = block_weights(in, block, /*with_cap_slope=*/false);
     const at::Tensor p = weights.keys_mass.defined() ? weights.p * weights.keys_mass : weights.p;
-    const at::Tensor of_block = heads_of(block, shape, sums).slice(2, block.keys.begin, block.keys.end);
+    const at::Tensor block_sums = heads_of(block, shape, sums).slice(2, block.keys.begin, block.keys.end);
     for (std::int64_t window = 0; window < key_windows; ++window) {
       const std::int64_t from = std::max(begins[static_cast<std::size_t>(window)], block.query_begin);
       if (from >= block.query_end) break;
-      of_block.select(1, window).add_(p.slice(1, from - block.query_begin).sum(1, /*keepdim=*/false, at::kDouble));
+      block_sums.select(1, window).add_(p.slice(1, from - block.query_begin).sum(1, /*keepdim=*/false, at::kDouble));
     }
   }
   finish_key_means(options.returned, sums, queries_of_keys(options, shape, sums.device()), result);

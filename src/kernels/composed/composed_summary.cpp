@@ -71,7 +71,7 @@ struct VarianceRatio {
   at::Tensor precision(const at::Tensor& rounding) const {
     const at::Tensor found = count / numerator;
     if (!rounding.defined()) return found;
-    return found.masked_fill(numerator.lt(least_variance * count).logical_or(numerator.lt(resolved * rounding)), nan);
+    return found.masked_fill(numerator.lt(min_variance * count).logical_or(numerator.lt(resolved * rounding)), nan);
   }
 
   static constexpr double resolved = 1e4;  // V is given with 4 digits at least

@@ -38,8 +38,8 @@ EstimatorSums estimator_sums(Estimator estimator, const ScoreBlock& block, const
   const at::Tensor share = rest.weight / safe_total;
   sums.heaviest = share * (heavy - rest.offset);
   sums.offset = heavy - sums.heaviest;
-  const at::Tensor of_rest = rest.residual + (rest.offset - sums.offset).square();
-  sums.residual = (heavy_weight * sums.heaviest.square() + rest.weight * of_rest) / safe_total;
+  const at::Tensor rest_residual = rest.residual + (rest.offset - sums.offset).square();
+  sums.residual = (heavy_weight * sums.heaviest.square() + rest.weight * rest_residual) / safe_total;
   sums.rounding_of_residual = cancelled * share * (heavy.square() + rest.residual + rest.offset.square());
 
   coefficients.square_();
@@ -49,8 +49,8 @@ EstimatorSums estimator_sums(Estimator estimator, const ScoreBlock& block, const
                  sums.total_squares;
   if (estimator == Estimator::sandwich || estimator == Estimator::delta_weight_free) {
     sums.squares = moments_of_others(block, coefficients, values);
-    const at::Tensor of_squares = heavy.square() + sums.squares.residual + sums.squares.offset.square();
-    sums.rounding_of_squares = cancelled * (sums.squares.weight / safe_total.square() * of_squares +
+    const at::Tensor squares_residual = heavy.square() + sums.squares.residual + sums.squares.offset.square();
+    sums.rounding_of_squares = cancelled * (sums.squares.weight / safe_total.square() * squares_residual +
                                             share.square() * (heavy.square() + rest.offset.square()));
     sums.squares.offset.sub_(sums.offset);
   }

@@ -13,7 +13,7 @@ constexpr std::int64_t fewest_queries = 16;
 
 /// How large a block is.
 struct BlockSize {
-  std::int64_t scores, most_queries;
+  std::int64_t scores, max_queries;
 };
 constexpr BlockSize cpu_block{1 << 18, 64}, gpu_block{1 << 24, 1024};
 
@@ -62,10 +62,10 @@ ScoreInputs::ScoreInputs(const AttentionOptions& all, const AttentionShape& size
 
 std::vector<ScoreBlock> score_blocks(const AttentionOptions& options, const AttentionShape& shape,
                                      const at::Device& device) {
-  const auto [scores_per_block, most_queries] = device.is_cpu() ? cpu_block : gpu_block;
+  const auto [scores_per_block, max_queries] = device.is_cpu() ? cpu_block : gpu_block;
   const std::int64_t reach = std::min(options.window.value_or(shape.length), shape.length);
-  const std::int64_t keys = std::min(shape.length, options.causal ? reach + most_queries : 2 * reach + most_queries);
-  const std::int64_t queries = std::clamp(scores_per_block / (shape.group * keys), fewest_queries, most_queries);
+  const std::int64_t keys = std::min(shape.length, options.causal ? reach + max_queries : 2 * reach + max_queries);
+  const std::int64_t queries = std::clamp(scores_per_block / (shape.group * keys), fewest_queries, max_queries);
   const std::int64_t step = std::min(queries, shape.length);
   const std::int64_t kv_heads =
       std::clamp<std::int64_t>(scores_per_block / (shape.group * step * keys), 1, shape.kv_heads);

@@ -20,7 +20,7 @@ struct ScoreInputs {
   /// @param positions  number of positions with padding; no query of the text sees the padding
   ScoreInputs(const AttentionOptions& options, const AttentionShape& shape, const at::Tensor& query,
               const at::Tensor& key, std::int64_t positions);
-  /// Without padding.
+  /// The inputs without padding.
   ScoreInputs(const AttentionOptions& options, const AttentionShape& shape, const at::Tensor& query,
               const at::Tensor& key);
 };

@@ -15,7 +15,7 @@
 namespace gainlens::kernels {
 namespace {
 
-constexpr std::int64_t most_positions = 4'000'000;             // blocks of queries are numbered with 16 bits
+constexpr std::int64_t max_positions = 4'000'000;              // blocks of queries are numbered with 16 bits
 constexpr std::int64_t scratch_bytes = std::int64_t{1} << 28;  // for the thread blocks of one launch
 
 FusedElement element_of(at::ScalarType type) {
@@ -186,9 +186,9 @@ void launch_ranges(FusedArguments arguments, const at::Device& device, const Fus
 
 QueryStatistics attention_fused(const AttentionOptions& options, const AttentionShape& shape, const at::Tensor& query,
                                 const at::Tensor& key, const at::Tensor& value, const FusedLauncher& launch) {
-  CHECK(shape.length <= most_positions,
+  CHECK(shape.length <= max_positions,
         "attention_statistics: {} positions; the fused CUDA kernel computes at most {}, use the composed backend",
-        shape.length, most_positions);
+        shape.length, max_positions);
   CHECK(shape.key_dim == shape.value_dim,
         "attention_statistics: keys of {} dimensions and values of {}; the fused CUDA kernel computes only equal "
         "widths, use the composed backend",

@@ -31,7 +31,7 @@ class RowParameters {
     columns_ = columns;
   }
   /// Null if there are none.
-  const float* of_row(std::int64_t row) const {
+  const float* at_row(std::int64_t row) const {
     return data_ == nullptr || rows_ == 1 ? data_ : data_ + row % rows_ * columns_;
   }
 
@@ -91,7 +91,7 @@ at::Tensor norm_rows(const at::Tensor& x, const NormOptions& options, const at::
   map_rows(x, result, [&](std::int64_t first, std::int64_t count, float* y) {
     for (std::int64_t row = first; row < first + count; ++row, y += columns) {
       vectors.normalise(options.kind == NormKind::layer, options.epsilon, columns, y);
-      vectors.scale(weights.of_row(row), static_cast<float>(offset), biases.of_row(row), columns, y);
+      vectors.scale(weights.at_row(row), static_cast<float>(offset), biases.at_row(row), columns, y);
     }
   });
   return result;
@@ -104,7 +104,7 @@ at::Tensor scaled_rows(const at::Tensor& y, const at::Tensor& weight, double off
   const RowVectors& vectors = row_vectors();
   map_rows(y, result, [&](std::int64_t first, std::int64_t count, float* x) {
     for (std::int64_t row = first; row < first + count; ++row, x += columns)
-      vectors.scale(weights.of_row(row), static_cast<float>(offset), biases.of_row(row), columns, x);
+      vectors.scale(weights.at_row(row), static_cast<float>(offset), biases.at_row(row), columns, x);
   });
   return result;
 }

@@ -32,7 +32,7 @@ struct RowVectors {
   float (*poison)(ElementType type, const void* x, std::int64_t count);
 };
 
-/// For the best instruction set of this machine.
+/// The table for the best instruction set of this machine.
 const RowVectors& row_vectors();
 
 }  // namespace gainlens::kernels

@@ -16,7 +16,7 @@ at::Tensor mean_value(const at::Tensor& value) {
 }
 
 /// Expands [kv_head, 1, x] to [head, 1, x] for the query heads of the block.
-at::Tensor of_heads(const ScoreInputs& in, const ScoreBlock& block, const at::Tensor& rows) {
+at::Tensor for_heads(const ScoreInputs& in, const ScoreBlock& block, const at::Tensor& rows) {
   return rows.slice(0, block.kv_begin, block.kv_end).repeat_interleave(in.shape.group, 0);
 }
 
@@ -30,7 +30,7 @@ std::pair<at::Tensor, at::Tensor> centred_moments(const ScoreInputs& in, const S
   const OtherKeys others = moments_of_others(block, p, values);
   if (block.keys.begin > 0) return {others.offset, others.residual};
   const at::Tensor first = p.slice(2, 0, 1).to(at::kDouble),
-                   distance = of_heads(in, block, values.offsets().slice(1, 0, 1)) - others.offset;
+                   distance = for_heads(in, block, values.offsets().slice(1, 0, 1)) - others.offset;
   return {others.offset + first * distance, others.weight * (others.residual + first * distance.square())};
 }
 
@@ -51,7 +51,7 @@ void store_moments(const ScoreInputs& in, const ScoreBlock& block, const Centred
   const at::Tensor squares = weights.p.square().sum(-1, /*keepdim=*/true, at::kDouble);
   part(out.n_eff).unsqueeze(2).copy_(hide(squares.reciprocal().clamp_min_(1), weights, nan));
   part(out.centred_estimate).copy_(hide(centred, weights, 0));
-  const at::Tensor estimate = hide(centred + of_heads(in, block, values.centre), weights, 0);
+  const at::Tensor estimate = hide(centred + for_heads(in, block, values.centre), weights, 0);
   part(out.output).copy_(weights.keys_mass.defined() ? estimate * weights.keys_mass : estimate);
 }
 
@@ -124,26 +124,27 @@ class Backward {
 
   /// Gradient with respect to the scores that enter the softmax, [head, query, key].
   at::Tensor score_gradient(const ScoreBlock& block, const BlockWeights& weights, const at::Tensor& multiplier) {
-    at::Tensor of_weights =
+    at::Tensor weight_gradients =
         at::bmm(group_rows(block, multiplier), keys_of(block, used_values_).transpose(1, 2)).view(weights.p.sizes());
     if (incoming_.n_eff.defined()) {  // d n_eff / d p_j = -2 n_eff^2 p_j
       const at::Tensor squares = weights.p.square().sum(-1, /*keepdim=*/true);
       const at::Tensor factor = part(block, incoming_.n_eff).unsqueeze(2) * -2 / squares.square_();
-      of_weights.addcmul_(weights.p, hide(factor, weights, 0));
+      weight_gradients.addcmul_(weights.p, hide(factor, weights, 0));
     }
-    at::Tensor of_scores = at::_softmax_backward_data(of_weights, weights.p, -1, weights.p.scalar_type());
-    if (weights.sink_mass.defined() && incoming_.output.defined()) add_sink(block, weights, of_scores);
-    return of_scores;
+    at::Tensor score_gradients = at::_softmax_backward_data(weight_gradients, weights.p, -1, weights.p.scalar_type());
+    if (weights.sink_mass.defined() && incoming_.output.defined()) add_sink(block, weights, score_gradients);
+    return score_gradients;
   }
 
   /// The output is (1 - p_s) e with 1 - p_s = sigmoid(ln sum_j exp s_j - sink).
-  void add_sink(const ScoreBlock& block, const BlockWeights& weights, at::Tensor& of_scores) {
+  void add_sink(const ScoreBlock& block, const BlockWeights& weights, at::Tensor& score_gradients) {
     at::Tensor estimate = part(block, centred_estimate_);
-    if (centre_.defined()) estimate = estimate + of_heads(in_, block, centre_);
+    if (centre_.defined()) estimate = estimate + for_heads(in_, block, centre_);
     const at::Tensor along = (part(block, incoming_.output) * estimate).sum(-1, /*keepdim=*/true);
-    const at::Tensor of_log_total = hide(along * weights.sink_mass * weights.keys_mass, weights, 0);
-    of_scores.addcmul_(weights.p, of_log_total);
-    if (out_.sink_logit.defined()) heads_of(block, in_.shape, out_.sink_logit.view({-1, 1})).sub_(of_log_total.sum(1));
+    const at::Tensor log_total_gradient = hide(along * weights.sink_mass * weights.keys_mass, weights, 0);
+    score_gradients.addcmul_(weights.p, log_total_gradient);
+    if (out_.sink_logit.defined())
+      heads_of(block, in_.shape, out_.sink_logit.view({-1, 1})).sub_(log_total_gradient.sum(1));
   }
 
   void add_block(const ScoreBlock& block) {
@@ -152,11 +153,11 @@ class Backward {
     if (value_sums_.defined()) {
       keys_of(block, value_sums_).baddbmm_(group_rows(block, weights.p).transpose(1, 2), group_rows(block, multiplier));
     }
-    at::Tensor of_scores = score_gradient(block, weights, multiplier);
-    if (out_.key_bias.defined()) add_key_bias(block, of_scores);
-    if (out_.distance_bias.defined()) add_distance_bias(block, of_scores);
-    if (weights.cap_slope.defined()) of_scores.mul_(weights.cap_slope);
-    const at::Tensor rows = group_rows(block, of_scores);
+    at::Tensor score_gradients = score_gradient(block, weights, multiplier);
+    if (out_.key_bias.defined()) add_key_bias(block, score_gradients);
+    if (out_.distance_bias.defined()) add_distance_bias(block, score_gradients);
+    if (weights.cap_slope.defined()) score_gradients.mul_(weights.cap_slope);
+    const at::Tensor rows = group_rows(block, score_gradients);
     if (out_.query.defined())
       part(block, out_.query).copy_(by_head(block, at::bmm(rows, keys_of(block, in_.key))).mul_(in_.shape.scale));
     if (out_.key.defined()) {  // the queries carry the scale
@@ -171,12 +172,12 @@ class Backward {
     columns.add_(gradient.size(0) == 1 ? sums.sum(0, /*keepdim=*/true) : sums);
   }
 
-  void add_key_bias(const ScoreBlock& block, const at::Tensor& of_scores) const {
-    add_to_bias(block, out_.key_bias, block.keys.begin, of_scores.sum(1));
+  void add_key_bias(const ScoreBlock& block, const at::Tensor& score_gradients) const {
+    add_to_bias(block, out_.key_bias, block.keys.begin, score_gradients.sum(1));
   }
 
-  void add_distance_bias(const ScoreBlock& block, const at::Tensor& of_scores) const {
-    const at::Tensor sums = diagonal_sums(of_scores);
+  void add_distance_bias(const ScoreBlock& block, const at::Tensor& score_gradients) const {
+    const at::Tensor sums = diagonal_sums(score_gradients);
     // The element of distance 0. The elements before it belong to earlier keys.
     const std::int64_t zero = block.query_end - 1 - block.keys.begin;
     const std::int64_t past = std::min(zero + 1, sums.size(1));

@@ -48,7 +48,7 @@ class DropoutRow {
   static std::uint64_t threshold(double rate) { return static_cast<std::uint64_t>(rate * 0x1.0p32); }
 
  private:
-  /// Without a branch, which would be mispredicted half of the time.
+  /// The factor of a weight. It is found without a branch, which would be mispredicted half of the time.
   float factor(std::uint64_t bits) const { return factor_ * static_cast<float>(bits >= threshold_); }
 
   std::uint64_t state_, threshold_;

@@ -40,9 +40,9 @@ struct NormFunction : torch::autograd::Function<NormFunction> {
     check_first_derivative("trained_norm");
     const auto saved = context->get_saved_variables();
     const at::Tensor weights = saved[1].contiguous();
-    const at::Tensor of_input = saved[0].clone(at::MemoryFormat::Contiguous);
+    const at::Tensor input_gradient = saved[0].clone(at::MemoryFormat::Contiguous);
     const at::Tensor upstream = gradients[0].contiguous();
-    const std::int64_t columns = of_input.size(-1), rows = of_input.numel() / columns;
+    const std::int64_t columns = input_gradient.size(-1), rows = input_gradient.numel() / columns;
     const std::int64_t parts = blocks_of(rows, rows_per_part), elements = weights.numel();
     const bool biased = context->saved_data["bias"].toBool(), centre = context->saved_data["centre"].toBool();
     const double epsilon = context->saved_data["epsilon"].toDouble();
@@ -50,7 +50,7 @@ struct NormFunction : torch::autograd::Function<NormFunction> {
     const at::Tensor sums = at::zeros({2, parts, elements});
     const auto* const weight = weights.const_data_ptr<float>();
     const auto* const dy = upstream.const_data_ptr<float>();
-    auto* const dx = of_input.mutable_data_ptr<float>();
+    auto* const dx = input_gradient.mutable_data_ptr<float>();
     auto* const all_sums = sums.mutable_data_ptr<float>();
     const RowVectors& vectors = row_vectors();
     at::parallel_for(0, parts, 1, [&](std::int64_t begin, std::int64_t end) {
@@ -65,7 +65,7 @@ struct NormFunction : torch::autograd::Function<NormFunction> {
     const auto gradient_of = [&](std::int64_t which) {
       return sums[which].sum(0, false, at::kDouble).to(at::kFloat).view(weights.sizes());
     };
-    return {of_input, gradient_of(0), biased ? gradient_of(1) : at::Tensor(), {}, {}, {}};
+    return {input_gradient, gradient_of(0), biased ? gradient_of(1) : at::Tensor(), {}, {}, {}};
   }
 };
 
@@ -89,14 +89,16 @@ variable_list gate_gradients(const at::Tensor& gates, const at::Tensor& neurons,
                              Activation activation) {
   const at::Tensor left = gates.contiguous(), dy = upstream.contiguous();
   const at::Tensor right = neurons.defined() ? neurons.contiguous() : neurons;
-  at::Tensor of_gates = at::empty_like(left), of_neurons = right.defined() ? at::empty_like(right) : at::Tensor();
+  at::Tensor gradient_of_gates = at::empty_like(left),
+             gradient_of_neurons = right.defined() ? at::empty_like(right) : at::Tensor();
   at::parallel_for(0, left.numel(), 16384, [&](std::int64_t begin, std::int64_t end) {
     tile_kernels().gate_gradient(activation, end - begin, left.const_data_ptr<float>() + begin,
                                  right.defined() ? right.const_data_ptr<float>() + begin : nullptr,
-                                 dy.const_data_ptr<float>() + begin, of_gates.mutable_data_ptr<float>() + begin,
-                                 right.defined() ? of_neurons.mutable_data_ptr<float>() + begin : nullptr);
+                                 dy.const_data_ptr<float>() + begin,
+                                 gradient_of_gates.mutable_data_ptr<float>() + begin,
+                                 right.defined() ? gradient_of_neurons.mutable_data_ptr<float>() + begin : nullptr);
   });
-  return {of_gates, of_neurons};
+  return {gradient_of_gates, gradient_of_neurons};
 }
 
 struct GateFunctionNode : torch::autograd::Function<GateFunctionNode> {
@@ -151,14 +153,15 @@ struct SlopeNode : torch::autograd::Function<SlopeNode> {
     const auto upstream = [&](std::size_t i) {
       return gradients[i].defined() ? gradients[i].contiguous() : at::zeros_like(x);
     };
-    const at::Tensor of_value = upstream(0), of_slope = upstream(1), of_x = at::empty_like(x);
+    const at::Tensor gradient_of_value = upstream(0), gradient_of_slope = upstream(1),
+                     gradient_of_x = at::empty_like(x);
     const auto activation = static_cast<Activation>(context->saved_data["activation"].toInt());
     at::parallel_for(0, x.numel(), 16384, [&](std::int64_t begin, std::int64_t end) {
-      tile_kernels().slope_gradient(activation, end - begin, x.const_data_ptr<float>() + begin,
-                                    of_value.const_data_ptr<float>() + begin, of_slope.const_data_ptr<float>() + begin,
-                                    of_x.mutable_data_ptr<float>() + begin);
+      tile_kernels().slope_gradient(
+          activation, end - begin, x.const_data_ptr<float>() + begin, gradient_of_value.const_data_ptr<float>() + begin,
+          gradient_of_slope.const_data_ptr<float>() + begin, gradient_of_x.mutable_data_ptr<float>() + begin);
     });
-    return {of_x, {}};
+    return {gradient_of_x, {}};
   }
 };
 

@@ -74,8 +74,8 @@ void fill_factors(const Call& call, std::int64_t row, std::int64_t keys, float* 
 /// One sequence of one head, with the memory of its loop.
 struct Visit {
   PackedHead rows;
-  std::int64_t sequence, begin, head;    // begin: the sequence's first position
-  float *weights, *factors, *of_scores;  // each as long as the longest sequence, aligned
+  std::int64_t sequence, begin, head;          // begin: the sequence's first position
+  float *weights, *factors, *score_gradients;  // each as long as the longest sequence, aligned
 };
 
 /// Calls visit(Visit) for each sequence and head. The heads of a sequence are visited by one thread, one after another.
@@ -181,23 +181,23 @@ InputGradients input_gradients(const Call& call, const at::Tensor& query, const 
       const std::int64_t keys = call.keys_of(visit.rows, i), number = (visit.begin + i) * heads + visit.head;
       kernels.weights(visit.rows, i, keys, visit.weights);
       fill_factors(call, call.dropout.first_row * heads + number, keys, visit.factors);
-      MomentGradients of_moments{};
+      MomentGradients moment_gradients{};
       if (moments) {
         // n_eff = 1 / sum p^2 changes by -n_eff^2 for each unit of sum p^2.
         const float effective = n_eff.const_data_ptr<float>()[number];
-        of_moments = {row(upstream.mean, i), row(upstream.residual, i),
-                      -upstream.n_eff.const_data_ptr<float>()[number] * effective * effective};
+        moment_gradients = {row(upstream.mean, i), row(upstream.residual, i),
+                            -upstream.n_eff.const_data_ptr<float>()[number] * effective * effective};
       }
       kernels.gradients(visit.rows, i, keys, visit.weights, visit.factors, row(upstream.output, i),
-                        moments ? &of_moments : nullptr, visit.of_scores, dq.data + i * dq.stride,
+                        moments ? &moment_gradients : nullptr, visit.score_gradients, dq.data + i * dq.stride,
                         gradients_of(out.key, visit.begin, visit.head),
                         gradients_of(out.value, visit.begin, visit.head));
       if (out.key_bias.defined()) {
-        float* const of_bias = out.key_bias.mutable_data_ptr<float>() + visit.begin;
-        for (std::int64_t j = 0; j < keys; ++j) of_bias[j] += visit.of_scores[j];
+        float* const bias_gradients = out.key_bias.mutable_data_ptr<float>() + visit.begin;
+        for (std::int64_t j = 0; j < keys; ++j) bias_gradients[j] += visit.score_gradients[j];
       }
       for (std::int64_t j = 0; j < keys && own_slopes > 0; ++j)
-        slope += visit.of_scores[j] * static_cast<float>(std::abs(i - j));
+        slope += visit.score_gradients[j] * static_cast<float>(std::abs(i - j));
     }
     if (own_slopes == 0) return;
     const std::int64_t place = own_slopes == 1 ? 0 : visit.head;

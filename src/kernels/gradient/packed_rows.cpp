@@ -83,45 +83,47 @@ float Moments(const PackedHead& head, std::int64_t keys, const float* HWY_RESTRI
 
 /// Effect of one weight on the loss through output and S; adds the gradient of the value.
 HWY_INLINE float WeightAndValueGradient(const float* value, float weight, float factor, const float* gradient,
-                                        const MomentGradients& moments, std::int64_t dims, float* of_value) {
+                                        const MomentGradients& moments, std::int64_t dims, float* value_gradients) {
   const Floats tag;
   const auto share = hn::Set(tag, factor), twice = hn::Set(tag, 2 * weight), dropped = hn::Set(tag, weight * factor);
   auto effect = hn::Zero(tag);
   for (std::int64_t i = 0; i < dims; i += lanes) {
     const auto v = LoadRow(value, i, dims), offset = hn::Sub(v, LoadRow(moments.mean, i, dims));
-    const auto of_output = LoadRow(gradient, i, dims), along = hn::Mul(LoadRow(moments.residual, i, dims), offset);
-    effect = hn::MulAdd(hn::Mul(share, of_output), v, effect);
+    const auto output_gradient = LoadRow(gradient, i, dims),
+               along = hn::Mul(LoadRow(moments.residual, i, dims), offset);
+    effect = hn::MulAdd(hn::Mul(share, output_gradient), v, effect);
     effect = hn::MulAdd(along, offset, effect);
-    const auto sum = hn::MulAdd(twice, along, hn::MulAdd(dropped, of_output, LoadRow(of_value, i, dims)));
-    StoreStored(ElementType::float32, sum, of_value, i, std::min(lanes, dims - i));
+    const auto sum = hn::MulAdd(twice, along, hn::MulAdd(dropped, output_gradient, LoadRow(value_gradients, i, dims)));
+    StoreStored(ElementType::float32, sum, value_gradients, i, std::min(lanes, dims - i));
   }
   return hn::GetLane(hn::SumOfLanes(tag, effect)) + 2 * moments.squares * weight;
 }
 
 void Gradients(const PackedHead& head, std::int64_t query, std::int64_t keys, const float* HWY_RESTRICT weights,
                const float* HWY_RESTRICT factors, const float* gradient, const MomentGradients* moments,
-               float* HWY_RESTRICT of_score, float* of_query, HeadGradients of_key, HeadGradients of_value) {
+               float* HWY_RESTRICT score_gradients, float* query_gradient, HeadGradients key_gradients,
+               HeadGradients value_gradients) {
   float mean = 0;
   for (std::int64_t key = 0; key < keys; ++key) {
     const float* const value = head.value.data + key * head.value.stride;
-    float* const value_gradient = of_value.data + key * of_value.stride;
-    of_score[key] = 0;
+    float* const value_gradient = value_gradients.data + key * value_gradients.stride;
+    score_gradients[key] = 0;
     if (moments != nullptr) {
-      of_score[key] =
+      score_gradients[key] =
           WeightAndValueGradient(value, weights[key], factors[key], gradient, *moments, head.dims, value_gradient);
     } else if (factors[key] != 0) {
-      of_score[key] = factors[key] * Product(gradient, value, head.dims);
+      score_gradients[key] = factors[key] * Product(gradient, value, head.dims);
       Add(weights[key] * factors[key], gradient, head.dims, value_gradient);
     }
-    mean += weights[key] * of_score[key];
+    mean += weights[key] * score_gradients[key];
   }
   const float* const q = head.query.data + query * head.query.stride;
-  std::fill_n(of_query, head.dims, 0.0F);
+  std::fill_n(query_gradient, head.dims, 0.0F);
   for (std::int64_t key = 0; key < keys; ++key) {
-    of_score[key] = weights[key] * (of_score[key] - mean);
-    const float of_product = head.scale * of_score[key];
-    Add(of_product, head.key.data + key * head.key.stride, head.dims, of_query);
-    Add(of_product, q, head.dims, of_key.data + key * of_key.stride);
+    score_gradients[key] = weights[key] * (score_gradients[key] - mean);
+    const float product_gradient = head.scale * score_gradients[key];
+    Add(product_gradient, head.key.data + key * head.key.stride, head.dims, query_gradient);
+    Add(product_gradient, q, head.dims, key_gradients.data + key * key_gradients.stride);
   }
 }
 

@@ -51,13 +51,13 @@ struct PackedRows {
   /// @param factors   [keys]
   /// @param gradient  [dims], of the output
   /// @param moments   null: they have no gradient
-  /// @param of_score  [keys, filled up to whole vectors], aligned: gets dS
+  /// @param score_gradients  [keys, filled up to whole vectors], aligned: gets dS
   void (*gradients)(const PackedHead& head, std::int64_t query, std::int64_t keys, const float* weights,
-                    const float* factors, const float* gradient, const MomentGradients* moments, float* of_score,
-                    float* of_query, HeadGradients of_key, HeadGradients of_value);
+                    const float* factors, const float* gradient, const MomentGradients* moments, float* score_gradients,
+                    float* query_gradient, HeadGradients key_gradients, HeadGradients value_gradients);
 };
 
-/// For the best instruction set of this machine.
+/// The table for the best instruction set of this machine.
 const PackedRows& packed_rows();
 
 }  // namespace gainlens::kernels

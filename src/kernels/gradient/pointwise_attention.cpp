@@ -65,9 +65,9 @@ at::Tensor padded_weights(const PaddedSequences& sequences, const at::Tensor& qu
 
 /// Moments of weights of padded sequences, packed.
 PointwiseMoments packed_moments(const PaddedSequences& sequences, const at::Tensor& weights, const at::Tensor& values,
-                                double least_share) {
+                                double min_share) {
   const at::Tensor size = weights.abs().sum(-1, /*keepdim=*/true), sum = weights.sum(-1, /*keepdim=*/true);
-  const at::Tensor any = size > 0, least = least_share * size;
+  const at::Tensor any = size > 0, least = min_share * size;
   const at::Tensor raised = at::where(sum.abs() < least, at::where(at::signbit(sum), -least, least), sum);
   const at::Tensor shares = weights / at::where(any, raised, at::ones_like(sum));
   // About a value of the sequence, which every query sees, sums of squares cancel less.
@@ -90,7 +90,7 @@ PointwiseMoments pointwise_of_padded(const at::Tensor& query, const at::Tensor& 
   at::Tensor dropped = weights;
   if (options.dropout.rate != 0) dropped = weights * padded_dropout(sequences, options.dropout, weights);
   PointwiseMoments found;
-  if (moments) found = packed_moments(sequences, weights, values, options.least_weight_share);
+  if (moments) found = packed_moments(sequences, weights, values, options.min_weight_share);
   found.output = sequences.packed(at::matmul(dropped, values));
   return found;
 }
@@ -168,10 +168,10 @@ at::Tensor pointwise_pattern(const at::Tensor& query, const at::Tensor& key, con
 }
 
 PointwiseMoments pointwise_moments_of(const at::Tensor& pattern, const at::Tensor& value, const PackedBounds& begin,
-                                      double least_weight_share) {
+                                      double min_weight_share) {
   const PaddedSequences sequences(begin, value.device());
   const at::Tensor values = sequences.padded(value);
-  PointwiseMoments found = packed_moments(sequences, pattern, values, least_weight_share);
+  PointwiseMoments found = packed_moments(sequences, pattern, values, min_weight_share);
   found.output = sequences.packed(at::matmul(pattern, values));
   return found;
 }

@@ -35,7 +35,7 @@ struct PointwiseAttentionOptions {
   /// Whether these factors multiply the weight. Else their logs are added to the score, before SiLU.
   bool multiplicative = false;
   /// Least |sum w| in the moments, as a share of sum |w|: see bft::EstimatorOptions.
-  double least_weight_share = 1e-6;
+  double min_weight_share = 1e-6;
   /// As in PackedAttentionOptions.
   bool last_queries = false;
 };
@@ -53,10 +53,10 @@ at::Tensor pointwise_attention(const at::Tensor& query, const at::Tensor& key, c
 struct PointwiseMoments {
   at::Tensor output;  ///< [position, head, head_dim]: as pointwise_attention()
   /// [position, head, head_dim]: with the mean c = sum w v / sum w, sum w^2 (v - c)^2 / (sum w)^2, of the weights
-  /// before dropout. The sum of the weights is raised as `least_weight_share` says.
+  /// before dropout. The sum of the weights is raised as `min_weight_share` says.
   at::Tensor variance;
   /// [position, head] |sum w| / sum |w|, without a gradient; 1 where all weights have one sign. Below
-  /// `least_weight_share` the sum was raised. 0 where all weights are 0; the variance is NaN there.
+  /// `min_weight_share` the sum was raised. 0 where all weights are 0; the variance is NaN there.
   at::Tensor balance;
 };
 
@@ -70,6 +70,6 @@ at::Tensor pointwise_pattern(const at::Tensor& query, const at::Tensor& key, con
                              const PointwiseAttentionOptions& options);
 /// The moments of such weights, and of values [position, head, head_dim], without dropout.
 PointwiseMoments pointwise_moments_of(const at::Tensor& pattern, const at::Tensor& value, const PackedBounds& begin,
-                                      double least_weight_share);
+                                      double min_weight_share);
 
 }  // namespace gainlens::kernels

@@ -64,7 +64,7 @@ struct QueryVisit {
   std::int64_t block, sequence, begin, head, query, keys;
   std::int64_t number;  // of the row among results
   const std::int32_t* buckets;
-  float *weights, *slopes, *factors, *of_weight, *of_score, *shares, *mean, *room;
+  float *weights, *slopes, *factors, *weight_gradients, *score_gradients, *shares, *mean, *room;
 };
 
 HeadRows pointwise_head_of(const at::Tensor& x, std::int64_t position, std::int64_t head) {
@@ -93,7 +93,7 @@ void for_each_query(const PointwiseCall& call, const at::Tensor& query, const at
     const auto row = [&](std::int64_t i) { return numbers + i * width; };
     float *const added = row(0), *const factor = row(1), *const mean = row(9),
                  *const spare = mean + padded<float>(dims);
-    std::vector<std::int32_t> of_pairs(static_cast<std::size_t>(call.longest() * call.longest()));
+    std::vector<std::int32_t> pair_bins(static_cast<std::size_t>(call.longest() * call.longest()));
     for (std::int64_t sequence = first * sequences_at_once;
          sequence < std::min(last * sequences_at_once, call.sequences()); ++sequence) {
       const std::int64_t begin = call.begin[static_cast<std::size_t>(sequence)], positions = call.length_of(sequence);
@@ -101,7 +101,7 @@ void for_each_query(const PointwiseCall& call, const at::Tensor& query, const at
       for (std::int64_t i = first_query; timed && i < positions; ++i) {
         const double at = options.query_times.const_data_ptr<double>()[begin + i];
         for (std::int64_t j = 0; j <= i; ++j)
-          of_pairs[static_cast<std::size_t>(i * positions + j)] = static_cast<std::int32_t>(
+          pair_bins[static_cast<std::size_t>(i * positions + j)] = static_cast<std::int32_t>(
               buckets.of(std::abs(at - options.key_times.const_data_ptr<double>()[begin + j])));
       }
       for (std::int64_t head = 0; head < heads; ++head) {
@@ -115,16 +115,16 @@ void for_each_query(const PointwiseCall& call, const at::Tensor& query, const at
                               static_cast<float>(scale)};
         const double slope = call.slope_of(head);
         for (std::int64_t i = first_query; i < positions; ++i) {
-          const std::int32_t* const own = of_pairs.data() + i * positions;
+          const std::int32_t* const own = pair_bins.data() + i * positions;
           for (std::int64_t j = 0; j <= i; ++j) {
-            float of_key = slope == 0 ? 0 : static_cast<float>(slope * static_cast<double>(i - j));
-            if (biased) of_key += options.key_bias.const_data_ptr<float>()[begin + j];
+            float key_sum = slope == 0 ? 0 : static_cast<float>(slope * static_cast<double>(i - j));
+            if (biased) key_sum += options.key_bias.const_data_ptr<float>()[begin + j];
             added[j] = place_bias[i - j];
             if (timed) added[j] += options.time_bias.const_data_ptr<float>()[own[j]];
             if (has_factor) {
-              factor[j] = std::exp(of_key);
+              factor[j] = std::exp(key_sum);
             } else {
-              added[j] += of_key;
+              added[j] += key_sum;
             }
           }
           kernels.weights(rows, i, i + 1, added, has_factor ? factor : nullptr, static_cast<float>(options.length),
@@ -153,15 +153,15 @@ struct WeightSum {
   float raised_slope = 0;  // 0: not raised
 };
 
-WeightSum sum_of(const float* weights, std::int64_t keys, double least_share) {
+WeightSum sum_of(const float* weights, std::int64_t keys, double min_share) {
   WeightSum found;
   for (std::int64_t j = 0; j < keys; ++j) {
     found.sum += weights[j];
     found.size += std::abs(weights[j]);
   }
-  const float least = static_cast<float>(least_share) * found.size;
+  const float least = static_cast<float>(min_share) * found.size;
   if (std::abs(found.sum) < least) {
-    found.raised_slope = static_cast<float>(std::signbit(found.sum) ? -least_share : least_share);
+    found.raised_slope = static_cast<float>(std::signbit(found.sum) ? -min_share : min_share);
     found.sum = std::signbit(found.sum) ? -least : least;
   }
   return found;
@@ -169,7 +169,7 @@ WeightSum sum_of(const float* weights, std::int64_t keys, double least_share) {
 
 /// Shares and mean of a query, for its variance.
 WeightSum find_mean(const PointwiseCall& call, const QueryVisit& visit) {
-  const WeightSum sum = sum_of(visit.weights, visit.keys, call.options.least_weight_share);
+  const WeightSum sum = sum_of(visit.weights, visit.keys, call.options.min_weight_share);
   std::fill_n(visit.shares, padded<float>(visit.keys), 0.0F);
   if (sum.size > 0) {
     for (std::int64_t j = 0; j < visit.keys; ++j) visit.shares[j] = visit.weights[j] / sum.sum;
@@ -213,10 +213,10 @@ struct PointwiseGradients {
   at::Tensor query, key, value, place_bias, time_bias, key_bias, distance_slope;
 };
 
-/// @param of_output, of_variance  [position, head, head_dim]; the variance's is undefined if it has none
+/// @param output_gradient, variance_gradient  [position, head, head_dim]; the variance's is undefined if it has none
 PointwiseGradients gradients_in_loops(const PointwiseCall& call, const at::Tensor& query, const at::Tensor& key,
-                                      const at::Tensor& value, const at::Tensor& of_output,
-                                      const at::Tensor& of_variance) {
+                                      const at::Tensor& value, const at::Tensor& output_gradient,
+                                      const at::Tensor& variance_gradient) {
   const PointwiseAttentionOptions& options = call.options;
   const std::int64_t heads = query.size(1), slopes = options.distance_slope.numel();
   const auto blockwise = [&](std::int64_t size) { return at::zeros({call.blocks(), size}, at::kFloat); };
@@ -229,30 +229,32 @@ PointwiseGradients gradients_in_loops(const PointwiseCall& call, const at::Tenso
   for_each_query(call, query, key, value, [&](const QueryVisit& visit) {
     fill_pointwise_factors(options.dropout, (options.dropout.first_row + visit.number) * heads + visit.head, visit.keys,
                            visit.factors);
-    VarianceGradients of_moments{};
-    bool moved = of_variance.defined();
+    VarianceGradients moment_gradients{};
+    bool moved = variance_gradient.defined();
     if (moved) {
       const WeightSum sum = find_mean(call, visit);
-      of_moments = {visit.shares, visit.mean, row_of(of_variance, visit.number, visit.head), sum.sum, sum.raised_slope};
+      moment_gradients = {visit.shares, visit.mean, row_of(variance_gradient, visit.number, visit.head), sum.sum,
+                          sum.raised_slope};
       moved = sum.size > 0;
     }
     const auto gradients = [&](const at::Tensor& x) {
       return HeadGradients{row_of(x, visit.begin, visit.head), x.stride(0)};
     };
     pointwise_rows().gradients(visit.rows, visit.query, visit.keys, visit.weights, visit.slopes, visit.factors,
-                               row_of(of_output, visit.number, visit.head), moved ? &of_moments : nullptr,
-                               visit.of_weight, visit.of_score, visit.room, row_of(out.query, visit.number, visit.head),
-                               gradients(out.key), gradients(out.value));
-    float* const of_place = out.place_bias.mutable_data_ptr<float>() + visit.block * options.place_bias.numel();
-    float* const of_time = out.time_bias.mutable_data_ptr<float>() + visit.block * options.time_bias.numel();
+                               row_of(output_gradient, visit.number, visit.head), moved ? &moment_gradients : nullptr,
+                               visit.weight_gradients, visit.score_gradients, visit.room,
+                               row_of(out.query, visit.number, visit.head), gradients(out.key), gradients(out.value));
+    float* const place_gradients = out.place_bias.mutable_data_ptr<float>() + visit.block * options.place_bias.numel();
+    float* const time_gradients = out.time_bias.mutable_data_ptr<float>() + visit.block * options.time_bias.numel();
     double slope = 0;
     for (std::int64_t j = 0; j < visit.keys; ++j) {
       const std::int64_t places = visit.query - j;
-      of_place[places] += visit.of_score[j];
-      if (timed) of_time[visit.buckets[j]] += visit.of_score[j];
-      const float of_log = options.multiplicative ? visit.of_weight[j] * visit.weights[j] : visit.of_score[j];
-      if (biased) out.key_bias.mutable_data_ptr<float>()[visit.begin + j] += of_log;
-      slope += static_cast<double>(of_log) * static_cast<double>(places);
+      place_gradients[places] += visit.score_gradients[j];
+      if (timed) time_gradients[visit.buckets[j]] += visit.score_gradients[j];
+      const float log_gradient =
+          options.multiplicative ? visit.weight_gradients[j] * visit.weights[j] : visit.score_gradients[j];
+      if (biased) out.key_bias.mutable_data_ptr<float>()[visit.begin + j] += log_gradient;
+      slope += static_cast<double>(log_gradient) * static_cast<double>(places);
     }
     if (slopes > 0)
       out.distance_slope.mutable_data_ptr<double>()[visit.block * slopes + (slopes == 1 ? 0 : visit.head)] += slope;
@@ -306,7 +308,7 @@ struct PointwiseNode : torch::autograd::Function<PointwiseNode> {
     context->saved_data["key"] = static_cast<std::int64_t>(options.dropout.key);
     context->saved_data["first_row"] = options.dropout.first_row;
     context->saved_data["multiplicative"] = options.multiplicative;
-    context->saved_data["least_weight_share"] = options.least_weight_share;
+    context->saved_data["least_weight_share"] = options.min_weight_share;
     if (!moments) return {found.output};
     context->mark_non_differentiable({found.balance});
     return {found.output, found.variance, found.balance};
@@ -328,13 +330,13 @@ struct PointwiseNode : torch::autograd::Function<PointwiseNode> {
                     .key_bias = saved[5],
                     .distance_slope = saved[6],
                     .multiplicative = data["multiplicative"].toBool(),
-                    .least_weight_share = data["least_weight_share"].toDouble()};
-    const at::Tensor of_output =
+                    .min_weight_share = data["least_weight_share"].toDouble()};
+    const at::Tensor output_gradient =
         gradients[0].defined() ? with_contiguous_numbers(gradients[0]) : at::zeros_like(saved[0]);
-    const bool of_variance = gradients.size() > 1 && gradients[1].defined();
+    const bool variance_gradient = gradients.size() > 1 && gradients[1].defined();
     const PointwiseGradients found =
-        gradients_in_loops(call, saved[0], saved[1], saved[2], of_output,
-                           of_variance ? with_contiguous_numbers(gradients[1]) : at::Tensor());
+        gradients_in_loops(call, saved[0], saved[1], saved[2], output_gradient,
+                           variance_gradient ? with_contiguous_numbers(gradients[1]) : at::Tensor());
     const auto given = [](const at::Tensor& x) { return x.numel() > 0 ? x : at::Tensor(); };
     return {found.query,
             found.key,

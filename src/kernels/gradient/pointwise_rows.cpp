@@ -79,63 +79,67 @@ HWY_INLINE void FirstMoments(const PackedHead& head, std::int64_t keys, const Va
 
 /// sum over dimensions of g_V (2 p o^2 - 2 m o) of one key; adds the gradient of its value.
 HWY_INLINE float ShareAndValueGradient(const float* value, float share, const VarianceGradients& moments,
-                                       const float* first, std::int64_t dims, float* of_value) {
+                                       const float* first, std::int64_t dims, float* value_gradients) {
   const Floats tag;
   const auto p = hn::Set(tag, share), twice = hn::Set(tag, 2.0F);
   auto effect = hn::Zero(tag);
   for (std::int64_t i = 0; i < dims; i += lanes) {
     const auto offset = hn::Sub(LoadRow(value, i, dims), LoadRow(moments.mean, i, dims));
-    const auto of_variance = hn::Mul(twice, LoadRow(moments.of_variance, i, dims));
+    const auto variance_gradient = hn::Mul(twice, LoadRow(moments.variance_gradient, i, dims));
     // 2 g_V (p o - m): times o it is the effect of the share, times p that of the value.
-    const auto along = hn::Mul(of_variance, hn::MulSub(p, offset, LoadRow(first, i, dims)));
+    const auto along = hn::Mul(variance_gradient, hn::MulSub(p, offset, LoadRow(first, i, dims)));
     effect = hn::MulAdd(along, offset, effect);
-    StoreRow(hn::MulAdd(along, p, LoadRow(of_value, i, dims)), of_value, i, dims);
+    StoreRow(hn::MulAdd(along, p, LoadRow(value_gradients, i, dims)), value_gradients, i, dims);
   }
   return hn::GetLane(hn::SumOfLanes(tag, effect));
 }
 
 /// Adds the gradients of the weights and of the values by the variance.
 HWY_INLINE void AddVarianceGradients(const PackedHead& head, std::int64_t keys, const float* HWY_RESTRICT weights,
-                                     const VarianceGradients& moments, float* room, float* HWY_RESTRICT of_weight,
-                                     float* HWY_RESTRICT of_share, HeadGradients of_value) {
+                                     const VarianceGradients& moments, float* room,
+                                     float* HWY_RESTRICT weight_gradients, float* HWY_RESTRICT share_gradients,
+                                     HeadGradients value_gradients) {
   FirstMoments(head, keys, moments, room);
   float along_shares = 0, shares = 0;
   for (std::int64_t key = 0; key < keys; ++key) {
-    of_share[key] = ShareAndValueGradient(head.value.data + key * head.value.stride, moments.shares[key], moments, room,
-                                          head.dims, of_value.data + key * of_value.stride);
-    along_shares += of_share[key] * moments.shares[key];
+    share_gradients[key] =
+        ShareAndValueGradient(head.value.data + key * head.value.stride, moments.shares[key], moments, room, head.dims,
+                              value_gradients.data + key * value_gradients.stride);
+    along_shares += share_gradients[key] * moments.shares[key];
     shares += moments.shares[key];
   }
   // Offsets stand for values above: the rest is -2 m.g_V e for every key, and cancels where the shares sum to one.
   float rest = 0;
   if (moments.raised_slope != 0) {
-    for (std::int64_t i = 0; i < head.dims; ++i) rest -= 2 * room[i] * moments.of_variance[i] * moments.mean[i];
+    for (std::int64_t i = 0; i < head.dims; ++i) rest -= 2 * room[i] * moments.variance_gradient[i] * moments.mean[i];
   }
   for (std::int64_t key = 0; key < keys; ++key) {
     const float sign = weights[key] < 0 ? -1.0F : weights[key] > 0 ? 1.0F : 0.0F;
     const float slope = moments.raised_slope != 0 ? moments.raised_slope * sign : 1.0F;
-    of_weight[key] += (of_share[key] + rest - (along_shares + rest * shares) * slope) / moments.sum;
+    weight_gradients[key] += (share_gradients[key] + rest - (along_shares + rest * shares) * slope) / moments.sum;
   }
 }
 
 void Gradients(const PackedHead& head, std::int64_t query, std::int64_t keys, const float* HWY_RESTRICT weights,
                const float* HWY_RESTRICT slopes, const float* HWY_RESTRICT factors, const float* gradient,
-               const VarianceGradients* moments, float* HWY_RESTRICT of_weight, float* HWY_RESTRICT of_score,
-               float* room, float* of_query, HeadGradients of_key, HeadGradients of_value) {
+               const VarianceGradients* moments, float* HWY_RESTRICT weight_gradients,
+               float* HWY_RESTRICT score_gradients, float* room, float* query_gradient, HeadGradients key_gradients,
+               HeadGradients value_gradients) {
   for (std::int64_t key = 0; key < keys; ++key) {
-    of_weight[key] = 0;
+    weight_gradients[key] = 0;
     if (factors[key] == 0) continue;
-    of_weight[key] = factors[key] * Product(gradient, head.value.data + key * head.value.stride, head.dims);
-    Add(weights[key] * factors[key], gradient, head.dims, of_value.data + key * of_value.stride);
+    weight_gradients[key] = factors[key] * Product(gradient, head.value.data + key * head.value.stride, head.dims);
+    Add(weights[key] * factors[key], gradient, head.dims, value_gradients.data + key * value_gradients.stride);
   }
-  if (moments != nullptr) AddVarianceGradients(head, keys, weights, *moments, room, of_weight, of_score, of_value);
+  if (moments != nullptr)
+    AddVarianceGradients(head, keys, weights, *moments, room, weight_gradients, score_gradients, value_gradients);
   const float* const q = head.query.data + query * head.query.stride;
-  std::fill_n(of_query, head.dims, 0.0F);
+  std::fill_n(query_gradient, head.dims, 0.0F);
   for (std::int64_t key = 0; key < keys; ++key) {
-    of_score[key] = of_weight[key] * slopes[key];
-    const float of_product = head.scale * of_score[key];
-    Add(of_product, head.key.data + key * head.key.stride, head.dims, of_query);
-    Add(of_product, q, head.dims, of_key.data + key * of_key.stride);
+    score_gradients[key] = weight_gradients[key] * slopes[key];
+    const float product_gradient = head.scale * score_gradients[key];
+    Add(product_gradient, head.key.data + key * head.key.stride, head.dims, query_gradient);
+    Add(product_gradient, q, head.dims, key_gradients.data + key * key_gradients.stride);
   }
 }
 

@@ -10,10 +10,10 @@ namespace gainlens::kernels {
 
 /// The gradient of the variance of one query, with what it needs of the forward pass.
 struct VarianceGradients {
-  const float* shares;       ///< [keys] p = w / sum w
-  const float* mean;         ///< [dims] e = sum p v
-  const float* of_variance;  ///< [dims]
-  float sum;                 ///< of the weights, raised where they cancel
+  const float* shares;             ///< [keys] p = w / sum w
+  const float* mean;               ///< [dims] e = sum p v
+  const float* variance_gradient;  ///< [dims]
+  float sum;                       ///< of the weights, raised where they cancel
   /// How far the sum moves with the weight of a key, times its sign: 0 if the sum was not raised, where it moves by 1.
   float raised_slope;
 };
@@ -37,16 +37,16 @@ struct PointwiseRows {
   /// @param factors    [keys]
   /// @param gradient   [dims], of the output
   /// @param moments    null: the variance has no gradient
-  /// @param of_weight  [keys] gets dw
-  /// @param of_score   [keys] gets ds
+  /// @param weight_gradients  [keys] gets dw
+  /// @param score_gradients   [keys] gets ds
   /// @param room       [dims]
   void (*gradients)(const PackedHead& head, std::int64_t query, std::int64_t keys, const float* weights,
                     const float* slopes, const float* factors, const float* gradient, const VarianceGradients* moments,
-                    float* of_weight, float* of_score, float* room, float* of_query, HeadGradients of_key,
-                    HeadGradients of_value);
+                    float* weight_gradients, float* score_gradients, float* room, float* query_gradient,
+                    HeadGradients key_gradients, HeadGradients value_gradients);
 };
 
-/// For the best instruction set of this machine.
+/// The table for the best instruction set of this machine.
 const PointwiseRows& pointwise_rows();
 
 }  // namespace gainlens::kernels

@@ -76,18 +76,18 @@ struct RowLossNode : torch::autograd::Function<RowLossNode> {
     const at::Tensor &rows = saved[0], &head = saved[1], &targets = saved[2], &totals = saved[3];
     const double soft_cap = context->saved_data["soft_cap"].toDouble();
     const std::int64_t at_once = context->saved_data["at_once"].toInt(), count = rows.size(0);
-    std::vector<at::Tensor> of_rows;
-    at::Tensor of_head;
+    std::vector<at::Tensor> row_gradients;
+    at::Tensor head_gradient;
     for (std::int64_t begin = 0; begin < count; begin += at_once) {
       const std::int64_t size = std::min(at_once, count - begin);
       const auto part = [&](const at::Tensor& x) { return x.narrow(0, begin, size); };
       at::Tensor logits = saved[4].defined() ? saved[4] : logits_of(part(rows), head, soft_cap);
       differentiate(logits, part(totals), part(targets), part(gradients[0]), soft_cap);
       const at::Tensor own = logits.to(rows.scalar_type());
-      if (context->needs_input_grad(0)) of_rows.push_back(product(own, head));
-      if (context->needs_input_grad(1)) of_head = product(own.t(), part(rows), of_head);
+      if (context->needs_input_grad(0)) row_gradients.push_back(product(own, head));
+      if (context->needs_input_grad(1)) head_gradient = product(own.t(), part(rows), head_gradient);
     }
-    return {of_rows.empty() ? at::Tensor() : at::cat(of_rows), of_head, {}, {}, {}};
+    return {row_gradients.empty() ? at::Tensor() : at::cat(row_gradients), head_gradient, {}, {}, {}};
   }
 };
 

@@ -71,18 +71,18 @@ struct LinearsNode : torch::autograd::Function<LinearsNode> {
     const std::size_t layers = biased.size();
     const auto tensors = static_cast<std::size_t>(context->saved_data["tensors"].toInt());
     variable_list found(tensors + 2);  // two more for the inputs that are no tensors
-    at::Tensor of_input;
+    at::Tensor input_gradient;
     std::size_t next = 1 + layers;
     for (std::size_t i = 0; i < layers; ++i) {
-      const std::size_t of_bias = biased[i] != 0 ? next++ : 0;
+      const std::size_t bias_place = biased[i] != 0 ? next++ : 0;
       if (!gradients[i].defined()) continue;  // nobody uses this output
       const at::Tensor upstream = as_matrix(gradients[i]);
       if (context->needs_input_grad(0))
-        of_input = matrix_product(upstream, saved[1 + i], {.residual = of_input, .output = of_input});
+        input_gradient = matrix_product(upstream, saved[1 + i], {.residual = input_gradient, .output = input_gradient});
       if (context->needs_input_grad(1 + i)) found[1 + i] = matrix_product(upstream.t(), saved[0]);
-      if (of_bias != 0 && context->needs_input_grad(of_bias)) found[of_bias] = upstream.sum(0);
+      if (bias_place != 0 && context->needs_input_grad(bias_place)) found[bias_place] = upstream.sum(0);
     }
-    if (of_input.defined()) found[0] = of_input.view(context->saved_data["sizes"].toIntVector());
+    if (input_gradient.defined()) found[0] = input_gradient.view(context->saved_data["sizes"].toIntVector());
     if (context->saved_data["adds"].toBool() && context->needs_input_grad(next)) found[next] = gradients[0];
     return found;
   }

@@ -26,7 +26,7 @@ using torch::autograd::variable_list;
 constexpr std::int64_t block_rows = 512, tile_outputs = 512;
 
 /// Most sums of the gradient of a block of rows that are formed beside each other. Another value gives other bits.
-constexpr std::int64_t most_groups = 16;
+constexpr std::int64_t max_groups = 16;
 
 /// The loss of a block of rows after another, with the gradients of both sides.
 class LossBlocks {
@@ -40,8 +40,8 @@ class LossBlocks {
         rows_at_once_(std::min(block_rows, input.size(0))),
         tiles_(blocks_of(head.size(0), tile_outputs)),
         keeps_logits_(rows_at_once_ * tiles_ * tile_outputs * 4 <= options.logit_bytes),
-        of_input_(at::empty_like(input)),
-        of_head_(at::zeros_like(head)),
+        input_gradient_(at::empty_like(input)),
+        head_gradient_(at::zeros_like(head)),
         parts_(at::empty({groups(), rows_at_once_, input.size(1)}, input.options())),
         sums_(static_cast<std::size_t>(tiles_ * rows_at_once_)),
         target_logits_(static_cast<std::size_t>(rows_at_once_)),
@@ -56,11 +56,11 @@ class LossBlocks {
       sum += block(begin, std::min(rows_at_once_, input_.size(0) - begin));
     return sum;
   }
-  const at::Tensor& of_input() const { return of_input_; }
-  const at::Tensor& of_head() const { return of_head_; }
+  const at::Tensor& input_gradient() const { return input_gradient_; }
+  const at::Tensor& head_gradient() const { return head_gradient_; }
 
  private:
-  std::int64_t tiles_of_group() const { return blocks_of(tiles_, most_groups); }
+  std::int64_t tiles_of_group() const { return blocks_of(tiles_, max_groups); }
   std::int64_t groups() const { return blocks_of(tiles_, tiles_of_group()); }
   std::int64_t outputs_of(std::int64_t tile) const {
     return std::min(tile_outputs, head_.size(0) - tile * tile_outputs);
@@ -90,8 +90,8 @@ class LossBlocks {
           add_gradients(input, begin, tile, keeps_logits_ ? this->room(tile) : room, parts_[group], tile > first);
       };
     });
-    at::Tensor of_rows = of_input_.narrow(0, begin, rows);
-    at::sum_out(of_rows, parts_.narrow(1, 0, rows), 0);
+    at::Tensor row_gradients = input_gradient_.narrow(0, begin, rows);
+    at::sum_out(row_gradients, parts_.narrow(1, 0, rows), 0);
     return sum;
   }
 
@@ -146,9 +146,10 @@ class LossBlocks {
       numbers[row * tile_outputs + column] -= 1 - bounded * bounded;
     }
     const at::Tensor shares = room.narrow(0, 0, rows).narrow(1, 0, outputs);
-    const at::Tensor of_rows = part.narrow(0, 0, rows), of_head = head_of(of_head_, tile);
-    matrix_product(shares, head_of(head_, tile), {.residual = add ? of_rows : at::Tensor(), .output = of_rows});
-    matrix_product(shares.t(), input, {.residual = of_head, .output = of_head});
+    const at::Tensor row_gradients = part.narrow(0, 0, rows), head_gradient = head_of(head_gradient_, tile);
+    matrix_product(shares, head_of(head_, tile),
+                   {.residual = add ? row_gradients : at::Tensor(), .output = row_gradients});
+    matrix_product(shares.t(), input, {.residual = head_gradient, .output = head_gradient});
   }
 
   at::Tensor input_, head_;
@@ -156,7 +157,7 @@ class LossBlocks {
   float cap_;
   std::int64_t rows_at_once_, tiles_;
   bool keeps_logits_;
-  at::Tensor of_input_, of_head_;
+  at::Tensor input_gradient_, head_gradient_;
   at::Tensor parts_;                               // [group, row, in]: gradients of a block of the input
   at::Tensor logits_;                              // [tile, row, tile_outputs], if they are kept
   std::vector<LogSumExp> sums_;                    // [tile, row]
@@ -165,7 +166,7 @@ class LossBlocks {
 
 /// The loss of all rows with its gradients.
 struct LossWithGradients {
-  at::Tensor loss, of_input, of_head;
+  at::Tensor loss, input_gradient, head_gradient;
 };
 
 /// By library calls over blocks of rows, on any device. No number is read back from the device.
@@ -188,8 +189,8 @@ LossWithGradients loss_by_rows(const at::Tensor& input, const at::Tensor& head, 
     shares.exp_();
     shares.scatter_add_(1, target, at::full({rows, 1}, -1, input.options()));
     if (slope.defined()) shares.mul_(slope);
-    found.of_input.narrow(0, begin, rows).copy_(at::mm(shares, head));
-    found.of_head.addmm_(shares.t(), part);
+    found.input_gradient.narrow(0, begin, rows).copy_(at::mm(shares, head));
+    found.head_gradient.addmm_(shares.t(), part);
   }
   return found;
 }
@@ -201,7 +202,7 @@ LossWithGradients loss_with_gradients(const at::Tensor& input, const at::Tensor&
   ASSERT(least.item<std::int64_t>() >= 0 && most.item<std::int64_t>() < head.size(0), "a target that is no output");
   LossBlocks blocks(input, head, targets, options);
   const double loss = blocks.run();
-  return {at::scalar_tensor(loss, input.options()), blocks.of_input(), blocks.of_head()};
+  return {at::scalar_tensor(loss, input.options()), blocks.input_gradient(), blocks.head_gradient()};
 }
 
 struct LossNode : torch::autograd::Function<LossNode> {
@@ -211,7 +212,7 @@ struct LossNode : torch::autograd::Function<LossNode> {
     const LossWithGradients found = loss_with_gradients(input.detach().contiguous(), head.detach().contiguous(),
                                                         targets.contiguous(), {soft_cap, logit_bytes});
     const auto rows = static_cast<double>(input.size(0));
-    context->save_for_backward({found.of_input, found.of_head});
+    context->save_for_backward({found.input_gradient, found.head_gradient});
     context->saved_data["rows"] = rows;
     return found.loss / rows;
   }

@@ -29,11 +29,11 @@ constexpr std::int64_t largest_head_dim = 256;
 constexpr std::int64_t enough_tasks = 16;
 
 /// Queries that a task of the forward pass handles at most, for each head of a kv head.
-constexpr std::int64_t most_task_queries = 256;
+constexpr std::int64_t max_task_queries = 256;
 
 /// The backward pass divides the keys into parts if there are few kv heads. Each part holds its own sums of dQ until
 /// the end. A rule of the shape alone: the bits must not depend on the number of threads.
-constexpr std::int64_t most_parts = 8, fewest_part_keys = 256;
+constexpr std::int64_t max_parts = 8, fewest_part_keys = 256;
 
 struct Shape {
   std::int64_t batch, heads, kv_heads, queries, keys, dims;
@@ -145,8 +145,9 @@ Attended attend(const at::Tensor& query, const at::Tensor& key, const at::Tensor
   const std::int64_t width = shape.width(), dims = shape.dims;
   const TrainingTiles& tiles = training_tiles();
   const at::TensorOptions options = query.options().requires_grad(false);
-  const auto of_queries = [&] { return at::empty({shape.batch, shape.heads, shape.queries}, options); };
-  const Attended result{empty_like_heads(query), of_queries(), of_queries(), call.moments ? of_queries() : at::Tensor(),
+  const auto empty_for_queries = [&] { return at::empty({shape.batch, shape.heads, shape.queries}, options); };
+  const Attended result{empty_like_heads(query), empty_for_queries(), empty_for_queries(),
+                        call.moments ? empty_for_queries() : at::Tensor(),
                         call.moments ? empty_like_heads(query) : at::Tensor()};
 
   const auto queries = rows_to_read(query), keys = rows_to_read(key), values = rows_to_read(value);
@@ -155,18 +156,20 @@ Attended attend(const at::Tensor& query, const at::Tensor& key, const at::Tensor
   float* const maxima = result.maxima.mutable_data_ptr<float>();
   float* const inverse_totals = result.inverse_totals.mutable_data_ptr<float>();
   const std::int64_t panel = tiles.panel_queries, kv_heads = shape.batch * shape.kv_heads;
-  std::int64_t of_task = most_task_queries;
-  while (of_task > block_queries && kv_heads * blocks_of(shape.queries, of_task) < enough_tasks) of_task /= 2;
-  const std::int64_t parts = blocks_of(shape.queries, of_task);
-  const std::int64_t most_rows = rounded_up(shape.keys, key_padding);
-  const std::int64_t for_moments = padded<float>(most_rows) + (most_rows + width + 1) * padded<float>(panel);
-  const WorkerMemory memory(2 * most_rows * width + 3 * panel * width + 2 * padded<float>(panel) +
+  std::int64_t task_queries = max_task_queries;
+  while (task_queries > block_queries && kv_heads * blocks_of(shape.queries, task_queries) < enough_tasks)
+    task_queries /= 2;
+  const std::int64_t parts = blocks_of(shape.queries, task_queries);
+  const std::int64_t max_rows = rounded_up(shape.keys, key_padding);
+  const std::int64_t for_moments = padded<float>(max_rows) + (max_rows + width + 1) * padded<float>(panel);
+  const WorkerMemory memory(2 * max_rows * width + 3 * panel * width + 2 * padded<float>(panel) +
                             (call.moments ? for_moments : 0));
   // A task packs the keys that its queries see, rather than all tasks those of one pass before: at the end of a pass
   // the threads wait for each other, which is long if the machine has other work.
   run_tasks(kv_heads * parts, [&](std::int64_t worker, std::int64_t task) {
     // Late queries see the most keys, so they come first.
-    const std::int64_t begin = (parts - 1 - task / kv_heads) * of_task, end = std::min(begin + of_task, shape.queries);
+    const std::int64_t begin = (parts - 1 - task / kv_heads) * task_queries,
+                       end = std::min(begin + task_queries, shape.queries);
     const std::int64_t batch = task % kv_heads / shape.kv_heads, kv_head = task % kv_heads % shape.kv_heads;
     const std::int64_t seen = causal ? std::min(end, shape.keys) : shape.keys;
     const std::int64_t key_rows = rounded_up(seen, key_padding);
@@ -265,7 +268,7 @@ class BackwardPass {
         key_gradients_(rows_to_write(result_.key)),
         value_gradients_(rows_to_write(result_.value)) {
     const std::int64_t kv_heads = std::max<std::int64_t>(1, shape_.batch * shape_.kv_heads);
-    const std::int64_t wanted = std::clamp<std::int64_t>(blocks_of(enough_tasks, kv_heads), 1, most_parts);
+    const std::int64_t wanted = std::clamp<std::int64_t>(blocks_of(enough_tasks, kv_heads), 1, max_parts);
     part_keys_ = std::max(fewest_part_keys, rounded_up(blocks_of(shape_.keys, wanted), key_padding));
     parts_ = blocks_of(shape_.keys, part_keys_);
     part_rows_ = rounded_up(std::min(part_keys_, shape_.keys), key_padding);
@@ -388,35 +391,35 @@ class BackwardPass {
   /// lies after `count` queries becomes 0.
   /// @param means  [block_queries, 2 head_dim], for its own use
   void extend_gradients(std::int64_t batch, std::int64_t head, std::int64_t first, std::int64_t count, float* means,
-                        float* gradients, float* deltas, float* of_squares) const {
+                        float* gradients, float* deltas, float* square_gradients) const {
     const std::int64_t dims = shape_.dims, wide = value_width();
     const float* const mean = centre(batch, head / shape_.group());
-    const auto residuals = rows_to_read(attended_.residual), of_residuals = rows_to_read(upstream_.residual);
+    const auto residuals = rows_to_read(attended_.residual), residual_gradients = rows_to_read(upstream_.residual);
     std::fill_n(gradients, block_queries * wide, 0.0F);
     std::fill_n(deltas, block_queries, 0.0F);
-    std::fill_n(of_squares, block_queries, 0.0F);
+    std::fill_n(square_gradients, block_queries, 0.0F);
     for (std::int64_t query = 0; query < count; ++query) {
       const float* const output = outputs_.row(batch, head, first + query);
       const float* const gradient = gradients_.row(batch, head, first + query);
       const float* const residual = residuals.row(batch, head, first + query);
-      const float* const of_residual = of_residuals.row(batch, head, first + query);
+      const float* const residual_gradient = residual_gradients.row(batch, head, first + query);
       float* const extended = gradients + query * wide;
-      float* const of_values = means + query * 2 * dims;  // the means of [u | u^2]
+      float* const value_means = means + query * 2 * dims;  // the means of [u | u^2]
       for (std::int64_t i = 0; i < dims; ++i) {
         const float estimate = output[i] - mean[i];
-        extended[i] = gradient[i] - 2 * of_residual[i] * estimate;
-        extended[dims + i] = of_residual[i];
-        of_values[i] = estimate;
-        of_values[dims + i] = residual[i] + estimate * estimate;
+        extended[i] = gradient[i] - 2 * residual_gradient[i] * estimate;
+        extended[dims + i] = residual_gradient[i];
+        value_means[i] = estimate;
+        value_means[dims + i] = residual[i] + estimate * estimate;
       }
     }
     training_tiles().row_products(gradients, means, 2 * dims, count, 2 * dims, deltas);
     const std::int64_t place = (batch * shape_.heads + head) * shape_.queries + first;
     const float* const n_effs = attended_.n_eff.const_data_ptr<float>() + place;
-    const float* const of_n_effs = upstream_.n_eff.const_data_ptr<float>() + place;
+    const float* const n_eff_gradients = upstream_.n_eff.const_data_ptr<float>() + place;
     for (std::int64_t query = 0; query < count; ++query) {
-      of_squares[query] = -2 * of_n_effs[query] * n_effs[query] * n_effs[query];
-      deltas[query] += of_squares[query] / n_effs[query];
+      square_gradients[query] = -2 * n_eff_gradients[query] * n_effs[query] * n_effs[query];
+      deltas[query] += square_gradients[query] / n_effs[query];
     }
   }
 
@@ -433,10 +436,11 @@ class BackwardPass {
     float* const deltas = buffers.take(block_queries);
     float* const maxima = buffers.take(block_queries);
     float* const inverse_totals = buffers.take(block_queries);
-    float* const of_squares = buffers.take(block_queries);
+    float* const square_gradients = buffers.take(block_queries);
     tiles.pack(queries_.row(batch, head, first), queries_.stride, count, dims, block_queries, queries);
     if (call_.moments) {
-      extend_gradients(batch, head, first, count, buffers.take(block_queries * wide), gradients, deltas, of_squares);
+      extend_gradients(batch, head, first, count, buffers.take(block_queries * wide), gradients, deltas,
+                       square_gradients);
     } else {
       tiles.pack(gradients_.row(batch, head, first), gradients_.stride, count, dims, block_queries, gradients);
       tiles.row_products(gradients, outputs_.row(batch, head, first), outputs_.stride, count, dims, deltas);
@@ -463,7 +467,7 @@ class BackwardPass {
                          .count = count,
                          .causal = call_.causal,
                          .query_gradients = sums,
-                         .of_squares = of_squares},
+                         .square_gradients = square_gradients},
                         keys, key_gradients);
     tiles.unpack(sums, count, dims, static_cast<float>(call_.scale), query_gradients.row(batch, head, first),
                  query_gradients.stride);

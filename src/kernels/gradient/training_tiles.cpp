@@ -109,7 +109,7 @@ struct Visibility {
 
 /// What is added to the scores of some keys with the columns of a tile.
 struct Biases {
-  const float* of_rows;      // of the keys, from row 0 on
+  const float* row_biases;   // of the keys, from row 0 on
   float slope;               // of a place
   std::int64_t first_key;    // position of row 0
   std::int64_t first_query;  // position of column 0
@@ -120,7 +120,7 @@ struct Biases {
   }
   HWY_INLINE Vector added(Vector score, std::int64_t row, std::int64_t column) const {
     const Floats tag;
-    const auto biased = hn::Add(score, hn::Set(tag, of_rows[row]));
+    const auto biased = hn::Add(score, hn::Set(tag, row_biases[row]));
     return hn::MulAdd(hn::Set(tag, slope), distance(row, column), biased);
   }
 };
@@ -388,7 +388,7 @@ void AttendWithMoments(const QueryPanel& panel, const PackedKeys& keys, const Pa
 }
 
 /// The weights P, and dS = P (dO V^T - delta), of pair_rows keys with a panel of queries. With biases: dS = P (dO V^T +
-/// of_squares P - delta).
+/// square_gradients P - delta).
 template <bool masked, bool biased>
 HWY_INLINE void GradientStrip(const QueryBlock& block, const PackedKeys& keys, std::int64_t row, std::int64_t column,
                               const Visibility& visibility, const Biases& biases, float* HWY_RESTRICT weights,
@@ -423,7 +423,8 @@ HWY_INLINE void GradientStrip(const QueryBlock& block, const PackedKeys& keys, s
       const std::int64_t place = i * block_queries + j * lanes;
       const auto weight = hn::Load(tag, weights + place);
       auto effect = sums[i][j];
-      if constexpr (biased) effect = hn::MulAdd(hn::LoadU(tag, block.of_squares + column + j * lanes), weight, effect);
+      if constexpr (biased)
+        effect = hn::MulAdd(hn::LoadU(tag, block.square_gradients + column + j * lanes), weight, effect);
       hn::Store(hn::Mul(weight, hn::Sub(effect, delta)), tag, score_gradients + place);
     }
   }

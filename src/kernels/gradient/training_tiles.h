@@ -71,7 +71,7 @@ struct QueryBlock {
   bool causal;
   float* query_gradients;  ///< [block_queries, width]: dQ / scale of each query is added to it
   /// [block_queries]: twice the gradient of sum p^2. Read if the keys have biases.
-  const float* of_squares = nullptr;
+  const float* square_gradients = nullptr;
 };
 
 /// Where the gradients of some keys are added.
@@ -111,12 +111,13 @@ struct TrainingTiles {
   void (*attend_with_moments)(const QueryPanel& panel, const PackedKeys& keys, const PanelMoments& moments);
 
   /// Adds the gradients of a block of queries and some keys. With P the weights and dS = P (dO V^T - delta): dQ / scale
-  /// += dS K, dK / scale += dS^T Q, dV += P^T dO. If the keys have biases, dS = P (dO V^T + of_squares P - delta), the
-  /// gradient of the bias of a key is the sum of its dS, and that of the slope the sum of dS times the distances.
+  /// += dS K, dK / scale += dS^T Q, dV += P^T dO. If the keys have biases, dS = P (dO V^T + square_gradients P -
+  /// delta), the gradient of the bias of a key is the sum of its dS, and that of the slope the sum of dS times the
+  /// distances.
   void (*add_gradients)(const QueryBlock& block, const PackedKeys& keys, const KeyGradients& gradients);
 };
 
-/// For the best instruction set of this machine.
+/// The table for the best instruction set of this machine.
 const TrainingTiles& training_tiles();
 
 }  // namespace gainlens::kernels

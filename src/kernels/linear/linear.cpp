@@ -170,7 +170,7 @@ at::Tensor gated_linear(const at::Tensor& input, const PackedWeight& gate, const
                              function)
         .view(with_last(input, gate.outputs()));
   }
-  const Bias of_gate(gate_bias), of_neurons(neuron_bias);
+  const Bias added_to_gate(gate_bias), added_to_neurons(neuron_bias);
   const ElementType type = element_type(gate.type());
   at::Tensor result = at::empty(with_last(input, gate.outputs()), input.options());
   const at::Tensor output = result.view({-1, gate.outputs()});
@@ -178,8 +178,9 @@ at::Tensor gated_linear(const at::Tensor& input, const PackedWeight& gate, const
     const std::int64_t column = panel * gate.panel_columns();
     const float* const gates = products.multiply(gate, panel, 1, 0);
     const float* const tile = products.multiply(neurons, panel, 1, 1);
-    tile_kernels().finish_gated(count, gate.columns_of(panel), gates, tile, products.stride(), of_gate.from(column),
-                                of_neurons.from(column), function, type, place<StoredRows>(output, row, column));
+    tile_kernels().finish_gated(count, gate.columns_of(panel), gates, tile, products.stride(),
+                                added_to_gate.from(column), added_to_neurons.from(column), function, type,
+                                place<StoredRows>(output, row, column));
   });
   return result;
 }

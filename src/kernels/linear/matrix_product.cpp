@@ -18,12 +18,12 @@ namespace {
 constexpr std::int64_t block_inner = 256;
 
 /// The largest tile of a task, in strips and panels: with the packed sides it fits in the second-level cache.
-constexpr std::int64_t most_strips = 21, most_panels = 8;
+constexpr std::int64_t max_strips = 21, max_panels = 8;
 /// The smallest, in strips: each task packs its part of the right side, and smaller tasks would mostly pack.
 constexpr std::int64_t fewest_strips = 8;
 
 /// A small result has few tiles. Then its sums are cut into parts: more tasks, which end at about the same time.
-constexpr std::int64_t small_result = 65536, fewest_terms_of_part = 512, most_product_parts = 8;
+constexpr std::int64_t small_result = 65536, fewest_terms_of_part = 512, max_product_parts = 8;
 
 /// The stride of a single row or column has no meaning.
 bool rows_contiguous(const at::Tensor& x) {
@@ -58,15 +58,15 @@ Cut cut_product(std::int64_t rows, std::int64_t columns, std::int64_t inner) {
   const TileKernels& kernels = tile_kernels();
   Cut cut{};
   const bool in_parts = rows * columns <= small_result && inner >= 2 * fewest_terms_of_part;
-  cut.part_terms = blocks_of(inner, in_parts ? std::min(inner / fewest_terms_of_part, most_product_parts) : 1);
+  cut.part_terms = blocks_of(inner, in_parts ? std::min(inner / fewest_terms_of_part, max_product_parts) : 1);
   cut.parts = blocks_of(inner, cut.part_terms);
   const std::int64_t panels = blocks_of(columns, kernels.columns), strips = blocks_of(rows, kernels.rows);
-  const std::int64_t block_panels = blocks_of(panels, blocks_of(panels, most_panels));
+  const std::int64_t block_panels = blocks_of(panels, blocks_of(panels, max_panels));
   cut.block_columns = block_panels * kernels.columns;
   cut.column_blocks = blocks_of(panels, block_panels);
   // Several tasks for each worker, and as many for each if the rows allow it.
   const std::int64_t tasks_of_row_block = cut.parts * cut.column_blocks, workers = task_workers();
-  std::int64_t blocks = std::max(blocks_of(strips, most_strips), blocks_of(4 * workers, tasks_of_row_block));
+  std::int64_t blocks = std::max(blocks_of(strips, max_strips), blocks_of(4 * workers, tasks_of_row_block));
   if (tasks_of_row_block % workers != 0) blocks = rounded_up(blocks, workers);
   const std::int64_t block_strips = std::max(blocks_of(strips, blocks), std::min(fewest_strips, strips));
   cut.block_rows = block_strips * kernels.rows;

@@ -279,12 +279,12 @@ void GateGradientWith(std::int64_t count, const float* gates, const float* neuro
     const auto load = [&](const float* row) HWY_ATTR { return LoadStored(ElementType::float32, row, i, lanes); };
     const auto gradient = load(dy);
     const auto [value, slope] = Differentiated<activation>(load(gates));
-    auto of_gate = hn::Mul(gradient, slope);
+    auto gate_gradient = hn::Mul(gradient, slope);
     if (neurons != nullptr) {
-      of_gate = hn::Mul(of_gate, load(neurons));
+      gate_gradient = hn::Mul(gate_gradient, load(neurons));
       StoreStored(ElementType::float32, hn::Mul(gradient, value), dneurons, i, lanes);
     }
-    StoreStored(ElementType::float32, of_gate, dgates, i, lanes);
+    StoreStored(ElementType::float32, gate_gradient, dgates, i, lanes);
   }
 }
 

@@ -88,7 +88,7 @@ struct TileKernels {
                           const float* log_totals);
 };
 
-/// For the best instruction set of this machine.
+/// The table for the best instruction set of this machine.
 const TileKernels& tile_kernels();
 
 }  // namespace gainlens::kernels

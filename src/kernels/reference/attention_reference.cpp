@@ -173,7 +173,7 @@ std::vector<double> prior_precision(const Inputs& in, std::int64_t head, std::in
 double observation_precision(const AttentionOptions& options, const Moments& m, const Spread& spread,
                              double prior_variance) {
   const double precision = unbounded_precision(options, m, spread, prior_variance);
-  const bool too_small = has_no_floor(options.estimator.name) && precision > 1 / least_variance;
+  const bool too_small = has_no_floor(options.estimator.name) && precision > 1 / min_variance;
   return too_small ? std::numeric_limits<double>::quiet_NaN() : precision;
 }
 

@@ -144,7 +144,7 @@ void stream_heads(AttentionPlan::Workspace& workspace, const AttentionOptions& o
     reserve(workspace.normaliser, {shape.heads, shape.length}, at::kDouble);
     workspace.normaliser.fill_(std::numeric_limits<double>::infinity());
   }
-  const std::int64_t rows = largest_block_rows(shape, blocks), tiles = most_tiles(options, shape, blocks);
+  const std::int64_t rows = largest_block_rows(shape, blocks), tiles = max_tiles(options, shape, blocks);
   workspace.workers.resize(static_cast<std::size_t>(task_workers()));
   std::vector<BlockStream<Real>> streams;
   for (WorkerBuffers& buffers : workspace.workers) {
@@ -166,10 +166,10 @@ void stream_heads(AttentionPlan::Workspace& workspace, const AttentionOptions& o
   reduce_columns<Real>(shape, blocks, columns, result);
   if (key_means == KeyMeans::none) return;
   const at::Tensor own_keys = heads_of<Real>(key, first_kv_head, shape.kv_heads);
-  AttentionOptions of_heads = options;
-  of_heads.key_bias = key_bias;
-  of_heads.distance_bias = heads_of_rows(bias_rows(options.distance_bias, at::kDouble), first_head, shape.heads);
-  const at::Tensor counts = queries_of_keys(of_heads, shape, at::kCPU);
+  AttentionOptions head_options = options;
+  head_options.key_bias = key_bias;
+  head_options.distance_bias = heads_of_rows(bias_rows(options.distance_bias, at::kDouble), first_head, shape.heads);
+  const at::Tensor counts = queries_of_keys(head_options, shape, at::kCPU);
   const NarrowInputs<Real> narrow{.options = options,
                                   .shape = shape,
                                   .query = queries,
@@ -203,11 +203,11 @@ QueryStatistics stream(AttentionPlan::Workspace& workspace, const AttentionOptio
     AttentionShape part = shape;
     part.kv_heads = std::min(step, shape.kv_heads - first);
     part.heads = part.kv_heads * shape.group;
-    QueryStatistics of_part = heads_of_result<Real>(result, part, first);
-    stream_heads<Real>(workspace, options, prepared, part, first, query, key, value, of_part, extrema);
-    result.queries_without_keys = of_part.queries_without_keys;
+    QueryStatistics part_result = heads_of_result<Real>(result, part, first);
+    stream_heads<Real>(workspace, options, prepared, part, first, query, key, value, part_result, extrema);
+    result.queries_without_keys = part_result.queries_without_keys;
     if (result.output.defined() && result.output.scalar_type() != type) {
-      result.output.narrow(0, first * shape.group, part.heads).copy_(of_part.output);
+      result.output.narrow(0, first * shape.group, part.heads).copy_(part_result.output);
     }
   }
   // Checked for all heads together: how many heads are processed at a time depends on the threads, and what is refused

@@ -236,16 +236,16 @@ PackedExtrema pack_keys_and_values(const at::Tensor& key, const at::Tensor& valu
   }
   if (!all.value.finite) return all;  // the caller refuses such values; they have no unit
   for (std::int64_t kv_head = 0; kv_head < sizes.kv_heads; ++kv_head) {
-    TileSums<Real> of_head(sizes.width);
-    Extrema of_values;
+    TileSums<Real> head_sums(sizes.width);
+    Extrema value_extrema;
     for (std::int64_t tile = 0; tile < sizes.tiles; ++tile) {
       const auto at = static_cast<std::size_t>(kv_head * sizes.tiles + tile);
-      of_head.add(sums[at]);
-      of_values.add(extrema[at].value);
+      head_sums.add(sums[at]);
+      value_extrema.add(extrema[at].value);
     }
-    *rows_of<Real>(workspace.size).row(kv_head) = unit_of(static_cast<Real>(of_values.magnitude()));
-    if (!units_fit(sizes, of_head)) of_head = pack_in_other_units<Real>(sizes, value, kv_head, workspace);
-    fill_variance(sizes, of_head, kv_head, workspace, rows_of<Real>(value_variance).row(kv_head));
+    *rows_of<Real>(workspace.size).row(kv_head) = unit_of(static_cast<Real>(value_extrema.magnitude()));
+    if (!units_fit(sizes, head_sums)) head_sums = pack_in_other_units<Real>(sizes, value, kv_head, workspace);
+    fill_variance(sizes, head_sums, kv_head, workspace, rows_of<Real>(value_variance).row(kv_head));
   }
   return all;
 }

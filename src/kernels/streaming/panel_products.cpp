@@ -74,8 +74,8 @@ HWY_INLINE void FinishRange(const StripSums<Real>& last, const Real* HWY_RESTRIC
 #pragma GCC unroll 4
     for (std::int64_t j = 0; j < panel_vectors; ++j) {
       const Real* place = earlier + i * PanelColumns<Real>() + j * Lanes<Real>();
-      const auto of_range = several ? hn::Add(last[i][j], hn::Load(tag, place)) : last[i][j];
-      AddToDoubles<add>(of_range, sums + i * sums_stride + j * Lanes<Real>());
+      const auto range_sums = several ? hn::Add(last[i][j], hn::Load(tag, place)) : last[i][j];
+      AddToDoubles<add>(range_sums, sums + i * sums_stride + j * Lanes<Real>());
     }
   }
 }

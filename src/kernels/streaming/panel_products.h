@@ -80,7 +80,7 @@ struct PanelKernels {
                           Extrema& extrema);
 };
 
-/// For the best instruction set of this machine.
+/// The table for the best instruction set of this machine.
 template <typename Real>
 const PanelKernels<Real>& panel_kernels();
 

@@ -44,8 +44,8 @@ std::int64_t largest_block_rows(const AttentionShape& shape, const std::vector<Q
   return rows;
 }
 
-std::int64_t most_tiles(const AttentionOptions& options, const AttentionShape& shape,
-                        const std::vector<QueryBlock>& blocks) {
+std::int64_t max_tiles(const AttentionOptions& options, const AttentionShape& shape,
+                       const std::vector<QueryBlock>& blocks) {
   std::int64_t tiles = 0;
   for (const QueryBlock& block : blocks) {
     const KeyRange keys = block_keys(options, shape, block);

@@ -30,8 +30,8 @@ std::vector<QueryBlock> query_blocks(const AttentionOptions& options, const Atte
 std::int64_t largest_block_rows(const AttentionShape& shape, const std::vector<QueryBlock>& blocks);
 
 /// The most tiles of keys that a block streams over.
-std::int64_t most_tiles(const AttentionOptions& options, const AttentionShape& shape,
-                        const std::vector<QueryBlock>& blocks);
+std::int64_t max_tiles(const AttentionOptions& options, const AttentionShape& shape,
+                       const std::vector<QueryBlock>& blocks);
 
 /// The keys seen by any query of the block.
 KeyRange block_keys(const AttentionOptions& options, const AttentionShape& shape, const QueryBlock& block);

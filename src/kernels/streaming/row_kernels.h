@@ -115,7 +115,7 @@ struct RowKernels {
                                const MassSplit& mass, const GainPriors& priors, QueryScalars& out);
 };
 
-/// For the best instruction set of this machine.
+/// The table for the best instruction set of this machine.
 template <typename Real>
 const RowKernels<Real>& row_kernels();
 

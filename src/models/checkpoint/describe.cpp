@@ -112,18 +112,18 @@ std::vector<PositionEncoding> position_encodings(const DecoderConfig& config) {
   }
   std::vector<std::string> texts;  // of the layers with softmax attention
   bool by_window = true;           // layers with a window are alike, and layers without
-  std::map<bool, std::string> of_kind;
+  std::map<bool, std::string> text_by_kind;
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     if (!config.attends(layer)) continue;  // the others have no positions
     const bool windowed = config.window[static_cast<std::size_t>(layer)] > 0;
     texts.push_back(config.rotates(layer) ? rope_text(config.rope_of(layer)) : "none");
-    by_window = by_window && of_kind.try_emplace(windowed, texts.back()).first->second == texts.back();
+    by_window = by_window && text_by_kind.try_emplace(windowed, texts.back()).first->second == texts.back();
   }
   if (texts.empty()) return {{"all layers", "none"}};
   const bool others = config.attention_layers(config.layers) < config.layers;
-  if (others && of_kind.size() == 1 && by_window) return {{"global layers", texts.front()}};
+  if (others && text_by_kind.size() == 1 && by_window) return {{"global layers", texts.front()}};
   if (std::equal(texts.begin() + 1, texts.end(), texts.begin())) return {{"all layers", texts.front()}};
-  if (by_window) return {{"global layers", of_kind[false]}, {"window layers", of_kind[true]}};
+  if (by_window) return {{"global layers", text_by_kind[false]}, {"window layers", text_by_kind[true]}};
   return {{"layers", layer_runs_text(texts)}};
 }
 

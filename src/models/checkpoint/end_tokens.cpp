@@ -34,7 +34,7 @@ std::vector<std::int64_t> ids_in(const Json& object, const std::string& where) {
   return ids;
 }
 
-EndTokens of_gguf(const formats::GgufMetadata& metadata, std::int64_t vocabulary) {
+EndTokens gguf_end_tokens(const formats::GgufMetadata& metadata, std::int64_t vocabulary) {
   std::vector<std::int64_t> ids;
   std::string source;
   for (const char* name : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id"}) {
@@ -45,7 +45,7 @@ EndTokens of_gguf(const formats::GgufMetadata& metadata, std::int64_t vocabulary
   return made(std::move(ids), vocabulary, std::move(source));
 }
 
-EndTokens of_folder(const std::filesystem::path& folder, std::int64_t vocabulary) {
+EndTokens folder_end_tokens(const std::filesystem::path& folder, std::int64_t vocabulary) {
   constexpr std::uintmax_t max_bytes = 16u << 20;
   for (const char* name : {"generation_config.json", "config.json"}) {
     const std::filesystem::path file = folder / name;
@@ -64,8 +64,9 @@ EndTokens of_folder(const std::filesystem::path& folder, std::int64_t vocabulary
 
 EndTokens end_tokens(const CheckpointSource& source) {
   const std::int64_t vocabulary = source.config.vocabulary;
-  if (const auto* gguf = std::get_if<formats::GgufFile>(&source.tensors)) return of_gguf(gguf->metadata(), vocabulary);
-  return of_folder(source.base, vocabulary);
+  if (const auto* gguf = std::get_if<formats::GgufFile>(&source.tensors))
+    return gguf_end_tokens(gguf->metadata(), vocabulary);
+  return folder_end_tokens(source.base, vocabulary);
 }
 
 }  // namespace gainlens::models

@@ -119,14 +119,14 @@ std::vector<ModulePattern> read_layer_patterns(ConfigReader& reader) {
 
 /// rank_pattern or alpha_pattern. PEFT matches each key with the end of a module's name after a dot.
 ModuleNumbers read_numbers(ConfigReader& reader, std::string_view name, double common) {
-  ModuleNumbers found{.where = where_of(reader, name), .common = common, .of_modules = {}};
+  ModuleNumbers found{.where = where_of(reader, name), .common = common, .by_module = {}};
   const std::optional<ConfigReader> object = reader.object(name);
   if (!object) return found;
   for (const auto& [key, value] : object->json().items()) {
     CHECK(value.is_number() && std::isfinite(value.get<double>()), "{} of '{}' is {}; must be a number", found.where,
           printable(key, 100), brief(value));
-    CHECK(found.of_modules.size() < max_patterns, "{} has more than {} keys", found.where, max_patterns);
-    found.of_modules.emplace_back(ModulePattern(fmt::format(R"((.*\.)?({})$)", key), found.where), value.get<double>());
+    CHECK(found.by_module.size() < max_patterns, "{} has more than {} keys", found.where, max_patterns);
+    found.by_module.emplace_back(ModulePattern(fmt::format(R"((.*\.)?({})$)", key), found.where), value.get<double>());
   }
   return found;
 }
@@ -144,7 +144,7 @@ bool ModuleChoice::has(std::string_view module) const {
 
 double ModuleNumbers::of(std::string_view module) const {
   std::optional<double> found;
-  for (const auto& [pattern, value] : of_modules) {
+  for (const auto& [pattern, value] : by_module) {
     if (!pattern.matches(module)) continue;
     CHECK(!found || *found == value, "{} gives '{}' both {} and {}", where, printable(module, 100), *found, value);
     found = value;

@@ -41,7 +41,7 @@ class ModuleChoice {
 struct ModuleNumbers {
   std::string where;  ///< the file and the key, for messages
   double common = 0;
-  std::vector<std::pair<ModulePattern, double>> of_modules;
+  std::vector<std::pair<ModulePattern, double>> by_module;
 
   /// @throws InvalidArgument  several patterns give a module different numbers; as ModulePattern::matches
   double of(std::string_view module) const;

@@ -48,7 +48,7 @@ struct MemoryNeeded {
   /// of logits for each thread. In float64: logits of 2^26 / V positions, and as much again for their log-sum-exp.
   std::uint64_t likelihood = 0;
 
-  /// At the peak.
+  /// The bytes at the peak.
   std::uint64_t total() const;
   /// What a process that has started still takes.
   std::uint64_t beyond_process() const { return total() - process; }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t max_pattern_bytes = 64u << 10;
 // A pattern of a published adapter takes some thousand steps for a name.
-constexpr pcre2::Limits of_a_name = {.steps = 1'000'000};
+constexpr pcre2::Limits name_limits = {.steps = 1'000'000};
 
 }  // namespace
 
@@ -22,7 +22,7 @@ struct ModulePattern::Compiled {
   pcre2::Matcher matcher() const {
     std::uint32_t groups = 0;
     pcre2_pattern_info(code.get(), PCRE2_INFO_CAPTURECOUNT, &groups);
-    return pcre2::Matcher(of_a_name, groups + 1);
+    return pcre2::Matcher(name_limits, groups + 1);
   }
 
   /// @return  whether `name` matches; then its spans are in `matcher`

@@ -21,9 +21,9 @@ at::Tensor pack(const TensorSlot& slot, const std::vector<at::Tensor>& parts);
 /// The tensors of a decoder that slots speak of. It points into the weights.
 class SlotTargets {
  public:
-  /// Of the tensors outside the layers, and of all layers that the weights have.
+  /// The targets of the tensors outside the layers, and of all layers that the weights have.
   explicit SlotTargets(DecoderWeights& weights);
-  /// Of the slots of one layer.
+  /// The targets of the slots of one layer.
   SlotTargets(std::int64_t layer, LayerWeights& weights);
 
   /// The tensor that holds the part. Of an expert: the stack.

@@ -213,7 +213,7 @@ at::Tensor Decoder::jacobian(const Layer& weights, std::int64_t layer, const Pre
 at::Tensor Decoder::filtered_feedforward(const Layer& weights, std::int64_t layer, const at::Tensor& input,
                                          const at::Tensor& residual, Pass& pass) const {
   const bool predicts = layer + 1 < config_.layers;  // no layer reads the precision after the last one
-  const bool of_tokens =
+  const bool needs_tokens =
       predicts && filter_.has_jacobian() && (pass.request.options.training || !filter_.options.running_jacobian);
   const bool follows = pass.filter.mode == bft::FilterMode::follow;
   const bool adds = adds_in_product(hooks::block_site(layer, "hook_mlp_out"), pass);
@@ -221,12 +221,13 @@ at::Tensor Decoder::filtered_feedforward(const Layer& weights, std::int64_t laye
   at::Tensor factor;  // of what the MLP gives on its way to the stream; undefined: 1
   // What is followed must not change the products: the pre-activations are computed beside them.
   at::Tensor hidden = dense_feedforward(config_, weights.projections, layer, input, adds ? residual : at::Tensor(),
-                                        pass.hooks, of_tokens && !follows ? &seen : nullptr);
-  if (of_tokens && follows) seen = pre_activations(config_, weights.projections, input);
+                                        pass.hooks, needs_tokens && !follows ? &seen : nullptr);
+  if (needs_tokens && follows) seen = pre_activations(config_, weights.projections, input);
   if (!adds) {
     if (config_.post_norm) {
       const at::Tensor& norm_weight = weights.rest.mlp_post_norm;
-      if (of_tokens) factor = norm_factor(hidden, config_.norm, config_.norm_epsilon, norm_weight, config_.norm_offset);
+      if (needs_tokens)
+        factor = norm_factor(hidden, config_.norm, config_.norm_epsilon, norm_weight, config_.norm_offset);
       hidden = normed(hidden, norm_weight, {}, hooks::block_site(layer, "ln2_post.hook_normalized"), pass);
     }
     if (config_.residual_scale != 1) hidden = hidden * config_.residual_scale;
@@ -237,7 +238,7 @@ at::Tensor Decoder::filtered_feedforward(const Layer& weights, std::int64_t laye
     bft::FilterPass filter(filter_, filter_weights(weights, layer), sites, pass.filter,
                            {config_.heads, config_.head_dim});
     at::Tensor slope;
-    if (of_tokens) {
+    if (needs_tokens) {
       slope = jacobian(weights, layer, seen) * config_.residual_scale;
       if (factor.defined()) slope = slope * factor;
       slope = as_rows(slope);

@@ -37,9 +37,9 @@ at::Tensor router_logits(const Experts& experts, const Projection& router, const
 at::Tensor in_kept_groups(const Experts& experts, const at::Tensor& scores) {
   if (experts.kept_groups == experts.groups) return scores;
   const at::Tensor grouped = scores.unflatten(-1, {experts.groups, -1});
-  const at::Tensor of_group = std::get<0>(grouped.topk(experts.group_leaders, -1)).sum(-1);  // [.., group]
-  const at::Tensor kept = std::get<1>(of_group.topk(experts.kept_groups, -1));
-  const at::Tensor left_out = at::ones_like(of_group, at::kBool).scatter(-1, kept, false);
+  const at::Tensor group_scores = std::get<0>(grouped.topk(experts.group_leaders, -1)).sum(-1);  // [.., group]
+  const at::Tensor kept = std::get<1>(group_scores.topk(experts.kept_groups, -1));
+  const at::Tensor left_out = at::ones_like(group_scores, at::kBool).scatter(-1, kept, false);
   return grouped.masked_fill(left_out.unsqueeze(-1), -std::numeric_limits<double>::infinity()).flatten(-2);
 }
 

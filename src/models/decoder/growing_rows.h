@@ -18,7 +18,7 @@ class GrowingRows {
   /// [.., position, size]: a view, until the next call of append().
   at::Tensor view() const;
   std::int64_t positions() const { return end_ - begin_; }
-  /// Of the memory that is held, with what is still free of it.
+  /// The bytes of the memory that is held, with what is still free of it.
   std::uint64_t bytes() const { return memory_.defined() ? memory_.nbytes() : 0; }
 
  private:

@@ -39,7 +39,7 @@ class KeyValueCache {
   std::uint64_t bytes() const;
 
   Layer& layer(std::int64_t index) { return layers_.at(static_cast<std::size_t>(index)); }
-  /// To be called when every layer holds these tokens too.
+  /// Adds tokens. Called when every layer holds them too.
   void add(const std::vector<std::int64_t>& ids) { ids_.insert(ids_.end(), ids.begin(), ids.end()); }
 
  private:

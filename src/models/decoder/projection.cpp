@@ -19,7 +19,7 @@ bool stays_plain(const at::Tensor& weight, const at::Tensor& bias, WeightUse use
 }
 
 /// The experts of a stack [expert, out, in], each packed in the memory of the stack if nobody else holds it.
-std::vector<Projection> of_experts(at::Tensor& stack, const at::Tensor& biases, WeightUse use) {
+std::vector<Projection> expert_projections(at::Tensor& stack, const at::Tensor& biases, WeightUse use) {
   std::vector<Projection> experts;
   if (!stack.defined()) return experts;
   const bool alone = stack.use_count() == 1 && stack.storage().use_count() == 1 && stack.is_contiguous();
@@ -163,9 +163,9 @@ LayerProjections::LayerProjections(LayerWeights& weights, WeightUse use) {
   mlp_down = take(weights.mlp_down, weights.mlp_down_bias, adapter_of("mlp_down"));
   router = take(weights.router, weights.router_bias);
   router_correction = weights.router_correction;
-  expert_gate = of_experts(weights.expert_gate, weights.expert_gate_bias, use);
-  expert_up = of_experts(weights.expert_up, weights.expert_up_bias, use);
-  expert_down = of_experts(weights.expert_down, weights.expert_down_bias, use);
+  expert_gate = expert_projections(weights.expert_gate, weights.expert_gate_bias, use);
+  expert_up = expert_projections(weights.expert_up, weights.expert_up_bias, use);
+  expert_down = expert_projections(weights.expert_down, weights.expert_down_bias, use);
   shared_gate = take(weights.shared_gate, weights.shared_gate_bias);
   shared_up = take(weights.shared_up, weights.shared_up_bias);
   shared_down = take(weights.shared_down, weights.shared_down_bias);

@@ -16,7 +16,7 @@ std::vector<hooks::Qkv> split(const hooks::Qkv& qkv, const std::vector<std::int6
 }
 
 /// The options of a sequence: biases by position begin anew.
-kernels::AttentionOptions of_length(const kernels::AttentionOptions& options, std::int64_t positions) {
+kernels::AttentionOptions shortened(const kernels::AttentionOptions& options, std::int64_t positions) {
   kernels::AttentionOptions own = options;
   if (own.key_bias.defined()) own.key_bias = own.key_bias.slice(-1, 0, positions);
   if (own.distance_bias.defined()) own.distance_bias = own.distance_bias.slice(-1, 0, positions);
@@ -30,7 +30,7 @@ at::Tensor SeparateAttention::run(std::int64_t layer, const hooks::Qkv& qkv, con
   if (lengths_.size() == 1) return usual.run(layer, qkv, options);
   std::vector<at::Tensor> outputs;
   for (const hooks::Qkv& own : split(qkv, lengths_))
-    outputs.push_back(usual.run(layer, own, of_length(options, own.query.size(2))));
+    outputs.push_back(usual.run(layer, own, shortened(options, own.query.size(2))));
   return at::cat(outputs, 2);
 }
 
@@ -47,7 +47,7 @@ hooks::ObservedAttention SeparateAttention::run_with_moments(std::int64_t layer,
     hooks::PrecisionBias own = bias;
     if (bias.key.defined()) own.key = key_biases[i];
     const hooks::ObservedAttention found =
-        usual.run_with_moments(layer, sequences[i], of_length(options, lengths_[i]), own);
+        usual.run_with_moments(layer, sequences[i], shortened(options, lengths_[i]), own);
     outputs.push_back(found.output);
     n_effs.push_back(found.n_eff);
     residuals.push_back(found.residual);

@@ -41,7 +41,7 @@ at::Tensor blocked(const hooks::Qkv& qkv, const kernels::AttentionOptions& optio
 }
 
 /// Queries, keys and values of one width, with zeros added to the narrower ones.
-hooks::Qkv of_one_width(const hooks::Qkv& qkv) {
+hooks::Qkv with_one_width(const hooks::Qkv& qkv) {
   const std::int64_t width = std::max(qkv.key.size(3), qkv.value.size(3));
   const auto wide = [width](const at::Tensor& x) { return at::constant_pad_nd(x, {0, width - x.size(3)}); };
   return {wide(qkv.query), wide(qkv.key), wide(qkv.value)};
@@ -54,7 +54,7 @@ at::Tensor UsualAttention::run(std::int64_t layer, const hooks::Qkv& qkv, const 
   if (const std::int64_t width = qkv.value.size(3); width != qkv.key.size(3)) {
     kernels::AttentionOptions own = options;
     own.scale = scale_of(qkv, options);
-    return run(layer, of_one_width(qkv), own).narrow(3, 0, width);
+    return run(layer, with_one_width(qkv), own).narrow(3, 0, width);
   }
   if (needs_mask(qkv, options) || makes_matrix(qkv.query)) return blocked(qkv, options);
   // A score that overflows to -infinity would hide its key. Training reads no number back.

@@ -50,11 +50,11 @@ void parse_bases(ConfigReader& reader, DecoderConfig& config) {
   for (std::size_t layer = 0; layer < bases.size(); ++layer) {
     config.unrotated.push_back(bases[layer] == 0);
     if (bases[layer] == 0) continue;
-    std::optional<double>& of_kind = config.window[layer] > 0 ? windowed : global;
-    CHECK(of_kind.value_or(bases[layer]) == bases[layer],
+    std::optional<double>& base_of_kind = config.window[layer] > 0 ? windowed : global;
+    CHECK(base_of_kind.value_or(bases[layer]) == bases[layer],
           "{}: 'layer_rope_theta' holds {} and {} for layers {} a window; one base for these layers is computed",
-          reader.where(), *of_kind, bases[layer], config.window[layer] > 0 ? "with" : "without");
-    of_kind = bases[layer];
+          reader.where(), *base_of_kind, bases[layer], config.window[layer] > 0 ? "with" : "without");
+    base_of_kind = bases[layer];
   }
   config.rope.base = global ? *global : windowed.value_or(config.rope.base);
   if (!windowed || *windowed == config.rope.base) return;

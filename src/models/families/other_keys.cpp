@@ -62,7 +62,7 @@ Json rotated_dimensions(const DecoderConfig& config) {
 }
 
 /// A value of the experts; 0 in a decoder without experts.
-Json of_experts(const DecoderConfig& config, std::int64_t Experts::*member) {
+Json expert_number(const DecoderConfig& config, std::int64_t Experts::*member) {
   return config.experts.count == 0 ? 0 : config.experts.*member;
 }
 
@@ -147,17 +147,17 @@ const std::vector<Statement>& statements() {
       {"the kinds of the layers", {"layer_types"}, layer_types},
       {"the number of experts",
        {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"},
-       [](Config c) { return of_experts(c, &Experts::count); }},
+       [](Config c) { return expert_number(c, &Experts::count); }},
       {"experts for each token",
        {"num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_topk"},
-       [](Config c) { return of_experts(c, &Experts::per_token); }},
+       [](Config c) { return expert_number(c, &Experts::per_token); }},
       // parts that no decoder has here
       {"experts for all tokens are not computed",
        {"n_shared_experts", "num_shared_experts"},
        [](Config c) { return c.experts.shared_width == 0 ? Json(0) : Json(); }},
       {"the width of the expert for all tokens",
        {"shared_expert_intermediate_size", "shared_intermediate_size"},
-       [](Config c) { return of_experts(c, &Experts::shared_width); }},
+       [](Config c) { return expert_number(c, &Experts::shared_width); }},
       {"such layers are not computed", {"num_nextn_predict_layers", "num_mtp_layers"}, [](Config) { return Json(0); }},
       {"such tokens are not computed", {"n_special"}, [](Config) { return Json(0); }},
       {"a bias of the output head", {"lm_head_bias"}, [](Config c) { return Json(c.head_bias); }},
