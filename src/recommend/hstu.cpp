@@ -181,10 +181,7 @@ at::Tensor Hstu::target_losses(const at::Tensor& normalized, const at::Tensor& t
 
 std::vector<hooks::SiteShape> hstu_sites(const HstuConfig& config) {
   const bft::Filter filter = config.armed_filter();
-  const auto number = [](std::int64_t size) { return std::to_string(size); };
-  const std::vector<std::string> stream{"batch", "position", number(config.width)},
-      heads{"batch", "position", number(config.heads), number(config.head_dim())},
-      neurons{"batch", "position", number(config.inner_width)};
+  const auto [stream, heads, neurons, pattern, head_numbers] = site_shapes_of(config);
   std::vector<hooks::SiteShape> sites{{embed_site, stream}, {position_site, stream}};
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     const auto add = [&](std::string_view rest, const std::vector<std::string>& shape, bool on_request = false) {
@@ -195,12 +192,12 @@ std::vector<hooks::SiteShape> hstu_sites(const HstuConfig& config) {
     add("attn.hook_u", stream);
     for (const char* rest : {"attn.hook_v", "attn.hook_q", "attn.hook_k"}) add(rest, heads);
     if (filter.has_gain()) add(bft::precision_site, stream);
-    add("attn.hook_pattern", {"batch", number(config.heads), "position", "position"}, true);
+    add("attn.hook_pattern", pattern, true);
     add("attn.hook_z", heads);
     add("attn.ln.hook_normalized", stream);
     add("attn.hook_gated", stream);
     if (filter.has_gain()) {
-      add(training::balance_site, {"batch", "position", number(config.heads)});
+      add(training::balance_site, head_numbers);
       add(bft::observation_site, heads);
     }
     if (filter.parts().factor != bft::AttentionFactor::one) add(bft::gain_site, heads);
@@ -215,7 +212,7 @@ std::vector<hooks::SiteShape> hstu_sites(const HstuConfig& config) {
     add("hook_resid_post", stream);
   }
   if (config.output == HstuOutput::norm) sites.push_back({final_norm_site, stream});
-  sites.push_back({hooks::logits_site(), {"batch", "position", number(config.ids())}, true});
+  sites.push_back({hooks::logits_site(), {"batch", "position", std::to_string(config.ids())}, true});
   return sites;
 }
 

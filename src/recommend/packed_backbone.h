@@ -54,6 +54,22 @@ hooks::AttentionLayout layout_of(const Config& config) {
   return layout;
 }
 
+/// The shapes of the sites of such a model.
+struct SiteShapes {
+  std::vector<std::string> stream, heads, neurons, pattern, head_numbers;
+};
+
+/// @param config  has width, heads, head_dim() and inner_width
+template <typename Config>
+SiteShapes site_shapes_of(const Config& config) {
+  const std::string heads = std::to_string(config.heads);
+  return {.stream = {"batch", "position", std::to_string(config.width)},
+          .heads = {"batch", "position", heads, std::to_string(config.head_dim())},
+          .neurons = {"batch", "position", std::to_string(config.inner_width)},
+          .pattern = {"batch", heads, "position", "position"},
+          .head_numbers = {"batch", "position", heads}};
+}
+
 /// The ways through a model whose layers have an MLP and may have a filter: packed histories for training and ranking,
 /// and batches of sequences of one length for hooks. What a layer does is the model's own.
 class PackedBackbone : public Backbone, public training::FilterHost {

@@ -146,10 +146,7 @@ at::Tensor SasRec::target_losses(const at::Tensor& normalized, const at::Tensor&
 
 std::vector<hooks::SiteShape> sasrec_sites(const SasRecConfig& config) {
   const bft::Filter filter = config.armed_filter();
-  const auto number = [](std::int64_t size) { return std::to_string(size); };
-  const std::vector<std::string> stream{"batch", "position", number(config.width)},
-      heads{"batch", "position", number(config.heads), number(config.head_dim())},
-      neurons{"batch", "position", number(config.inner_width)};
+  const auto [stream, heads, neurons, pattern, head_numbers] = site_shapes_of(config);
   std::vector<hooks::SiteShape> sites{{embed_site, stream}, {position_site, stream}};
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     const auto add = [&](std::string_view rest, const std::vector<std::string>& shape, bool on_request = false) {
@@ -159,8 +156,7 @@ std::vector<hooks::SiteShape> sasrec_sites(const SasRecConfig& config) {
     if (config.norm_before()) add("ln1.hook_normalized", stream);
     for (const char* rest : {"attn.hook_q", "attn.hook_k", "attn.hook_v"}) add(rest, heads);
     if (filter.has_gain()) add(bft::precision_site, stream);
-    if (!filter.has_gain() || filter.gains_from_moments())
-      add("attn.hook_pattern", {"batch", number(config.heads), "position", "position"}, true);
+    if (!filter.has_gain() || filter.gains_from_moments()) add("attn.hook_pattern", pattern, true);
     add("attn.hook_z", heads);
     if (filter.has_gain()) add(bft::observation_site, heads);
     if (filter.parts().factor != bft::AttentionFactor::one) add(bft::gain_site, heads);
@@ -177,7 +173,7 @@ std::vector<hooks::SiteShape> sasrec_sites(const SasRecConfig& config) {
   }
   if (config.final_norm()) sites.push_back({final_norm_site, stream});
   if (config.bidirectional) sites.push_back({head_norm_site, stream});
-  sites.push_back({hooks::logits_site(), {"batch", "position", number(config.ids())}, true});
+  sites.push_back({hooks::logits_site(), {"batch", "position", std::to_string(config.ids())}, true});
   return sites;
 }
 
