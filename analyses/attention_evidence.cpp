@@ -205,7 +205,7 @@ struct Part {
     const auto count = static_cast<std::size_t>(users.groupings[grouping].strata.users[stratum]);
     return {std::max<std::size_t>(users.groups_of[grouping][stratum], 1), too_few_of_part(count)};
   }
-  /// Of a difference, which is as uncertain as the smaller part makes it.
+  /// The smaller part of a difference, which is as uncertain as this part makes it.
   static Part smaller_of(const Part& a, const Part& b) {
     return {std::min(a.groups, b.groups), a.no_interval.empty() ? b.no_interval : a.no_interval};
   }
@@ -299,7 +299,7 @@ AttentionReading read_arm(const runfile::AttentionRun& run, std::size_t arm, con
   return reading;
 }
 
-/// Without the numbers of each seed, of which there would be thousands.
+/// The JSON without the numbers of each seed, of which there would be thousands.
 OrderedJson short_json(const SeedEstimate& estimate) {
   OrderedJson json = OrderedJson::object();
   put(json, "value", estimate.value);

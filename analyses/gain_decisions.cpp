@@ -35,7 +35,7 @@ GainDecision decision_of(std::size_t comparison, std::size_t metric, const Maybe
   return {comparison, metric, decision, p, p, ""};
 }
 
-/// With Holm's correction over all rows that have a p.
+/// Adds Holm's correction over all rows that have a p.
 std::vector<GainDecision> with_holm(std::vector<GainDecision> decisions) {
   std::vector<Measured> p;
   for (const GainDecision& decision : decisions) p.push_back(decision.p);

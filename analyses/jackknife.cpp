@@ -46,7 +46,7 @@ Maybe<Interval> interval_of(const Measured& whole, const std::vector<Correlation
   return Interval{std::tanh(ends.low), std::tanh(ends.high)};
 }
 
-/// From the smallest to the largest of the correlations.
+/// The range from the smallest to the largest of the correlations.
 Maybe<Interval> range_of(const std::vector<Correlations>& without, std::size_t which) {
   std::vector<double> values;
   for (const Correlations& correlations : without) {

@@ -145,7 +145,7 @@ std::string holds_in_words(const SinkLemma& lemma) {
       counted(lemma.judged, "head"), lemma.slack_min);
 }
 
-/// At how many heads the bound is above 0 for most queries.
+/// Says at how many heads the bound is above 0 for most queries.
 std::string binding_in_words(const SinkLemma& lemma) {
   if (lemma.binding == 0) return "no head has a bound above 0 at most of its queries";
   return fmt::format("{} of {} {} a bound above 0 at most of {} queries", lemma.binding, counted(lemma.judged, "head"),

@@ -224,7 +224,8 @@ Claim theory_claim(const GainTheory& theory) {
   return claim;
 }
 
-/// As for the theory. A change contradicts only if it is shown to exceed the margin: a smaller change counts as flat.
+/// Rules as for the theory. A change contradicts only if it is shown to exceed the margin: a smaller change counts as
+/// flat.
 void rule_on_gate(const Context& context, Claim& claim) {
   const auto rule = [&](Ruling ruling, std::string reason) {
     claim.ruling = ruling;

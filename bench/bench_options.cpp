@@ -39,8 +39,8 @@ struct Column {
   std::optional<std::int64_t> window;
 };
 
-/// Without a choice by the user, one thing at a time changes: three head sizes, three groups, a window. With a choice,
-/// all combinations of the given values.
+/// The columns to measure. Without a choice by the user, one thing at a time changes: three head sizes, three groups, a
+/// window. With a choice, all combinations of the given values.
 std::vector<Column> columns_of(const Words& words) {
   constexpr std::int64_t usual_dim = 128;
   if (words.head_dims.empty() && words.kv_heads.empty() && words.windows.empty()) {

@@ -33,7 +33,7 @@ bool is_article(const icu::UnicodeString& word) {
   return word == icu::UnicodeString("a") || word == icu::UnicodeString("an") || word == icu::UnicodeString("the");
 }
 
-/// With a space in the place of each article that stands alone between characters of no word.
+/// The text with a space in the place of each article that stands alone between characters of no word.
 icu::UnicodeString without_articles(const icu::UnicodeString& text) {
   icu::UnicodeString result;
   for (int32_t place = 0; place < text.length();) {

@@ -232,7 +232,7 @@ std::optional<char> delimiter_of(std::string_view first, const NamedFile& file, 
   return std::nullopt;
 }
 
-/// For a file that is no table.
+/// The parser of a file that is no table.
 std::unique_ptr<LineParser> make_parser(std::string_view content, const DataLine& first, const NamedFile& file,
                                         const ColumnOptions& options, RawInteractions& result) {
   const auto format = format_of(first.text);

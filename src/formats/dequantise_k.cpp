@@ -88,7 +88,7 @@ void q4_k(const std::uint8_t* block, float* values) {
   }
 }
 
-/// As q4_k, but with five bits for each element:
+/// The same as q4_k, with five bits for each element:
 /// - block[16..48]: the fifth bit. Bit g of byte i belongs to element i of group g.
 /// - block[48..176]: the other four bits, as in q4_k
 void q5_k(const std::uint8_t* block, float* values) {

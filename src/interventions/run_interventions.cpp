@@ -345,7 +345,7 @@ class Estimating {
   Attribution found_;
 };
 
-/// Of many units some may be dead. If all are, something else is wrong.
+/// Refuses a run in which no unit acts. Of many units some may be dead. If all are, something else is wrong.
 void check_some_act(const runfile::InterventionRun& run) {
   const auto acts = [](const std::vector<InterventionEffect>& documents) {
     return std::ranges::any_of(documents, [](const auto& effect) { return effect.largest_logit_change > 0; });

@@ -10,7 +10,7 @@
 namespace gainlens::kernels {
 namespace {
 
-/// Of the distances 0..d, how many a query sees: [head or 1, length + 1], beginning with 0 of none.
+/// How many of the distances 0..d a query sees: [head or 1, length + 1], beginning with 0 of none.
 at::Tensor seen_distances(const at::Tensor& distance_bias) {
   const at::Tensor seen = at::isneginf(at::atleast_2d(distance_bias)).logical_not().to(at::kLong);
   return at::constant_pad_nd(seen.cumsum(1), {1, 0});

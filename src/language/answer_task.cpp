@@ -119,7 +119,7 @@ std::int64_t AnswerTask::rows_at_once(std::span<const std::int64_t> rows) const 
   return count;
 }
 
-/// Of training rows that go through the model together.
+/// The sum over training rows that go through the model together.
 at::Tensor AnswerTask::sum_of_losses(std::span<const std::int64_t> rows) {
   models::TrainingOptions options{.recompute = options_.recompute, .stretch_sums = filter_.stretch_sums()};
   std::vector<std::int64_t> ids, answering, targets;

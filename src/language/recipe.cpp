@@ -65,7 +65,7 @@ training::Schedule read_schedule(ConfigReader& reader, const std::vector<Stage>&
   return schedule;
 }
 
-/// At every stage, a step must be a whole number of sequences that can be taken in equal parts.
+/// Checks that at every stage a step is a whole number of sequences that can be taken in equal parts.
 void check_batches(const Recipe& recipe, const std::string& where) {
   for (const Stage& stage : recipe.stages) {
     CHECK(recipe.tokens_per_step % stage.context == 0,

@@ -228,7 +228,7 @@ class SoftmaxPeak {
     for_each_candidate(scores, first, removed,
                        [&](std::int64_t, float score) { sum_ += std::exp(static_cast<double>(score - largest_)); });
   }
-  /// At least 1; 0 without a candidate.
+  /// The sum: at least 1; 0 without a candidate.
   double sum() const { return sum_; }
 
  private:

@@ -151,7 +151,7 @@ class Metaspace : public PreTokenizer {
     if (!split_) return sink(replaced, place.at_start);
     send(replaced, place.at_start, split_spans(pattern_.spans(replaced), SplitBehavior::merged_with_next), sink);
   }
-  /// Before a space.
+  /// The cut is before a space.
   std::size_t last_cut(std::string_view text, TextPlace /*place*/, std::size_t most) const override {
     if (!split_ || most == 0) return 0;
     const std::size_t space = text.rfind(' ', most);
@@ -184,7 +184,7 @@ class Sequence : public PreTokenizer {
  public:
   explicit Sequence(std::vector<std::unique_ptr<PreTokenizer>> steps) : steps_(std::move(steps)) {}
   void apply(std::string_view text, TextPlace place, const Sink& sink) const override { run(0, text, place, sink); }
-  /// Between words of the first step: the later steps see one of these words at a time.
+  /// The cut is between words of the first step: the later steps see one of these words at a time.
   std::size_t last_cut(std::string_view text, TextPlace place, std::size_t most) const override {
     return steps_.empty() ? 0 : steps_.front()->last_cut(text, place, most);
   }

@@ -166,7 +166,7 @@ class BlockSummary {
     return found;
   }
 
-  /// Of the sum over the others that V comes from; undefined if V has a floor.
+  /// The rounding of the sum over the others that V comes from; undefined if V has a floor.
   at::Tensor rounding() const {
     if (!has_no_floor(options_.estimator.name)) return {};
     const EstimatorSums& own = sums_.estimator;

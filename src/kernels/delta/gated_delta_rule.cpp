@@ -62,7 +62,7 @@ DeltaInputs heads_first(const DeltaInputs& inputs, std::int64_t begin, std::int6
           some(inputs.log_decay).unsqueeze(-1), some(inputs.beta).unsqueeze(-1)};
 }
 
-/// With positions added at the end that write nothing and let nothing decay. So the last chunk of a short text has the
+/// Adds positions at the end that write nothing and let nothing decay. So the last chunk of a short text has the
 /// matrix products of a full one, which may round in another way for other shapes.
 DeltaInputs filled_chunk(const DeltaInputs& inputs) {
   const std::int64_t missing = delta_chunk_positions - inputs.key.size(2);

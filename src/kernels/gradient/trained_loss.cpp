@@ -169,7 +169,7 @@ struct LossWithGradients {
   at::Tensor loss, input_gradient, head_gradient;
 };
 
-/// By library calls over blocks of rows, on any device. No number is read back from the device.
+/// Computes by library calls over blocks of rows, on any device. No number is read back from the device.
 LossWithGradients loss_by_rows(const at::Tensor& input, const at::Tensor& head, const at::Tensor& targets,
                                const TrainedLossOptions& options) {
   const std::int64_t bytes_of_row = head.size(0) * static_cast<std::int64_t>(input.itemsize());

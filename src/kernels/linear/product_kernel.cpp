@@ -15,7 +15,7 @@ std::int64_t vector_bits() {
   return tile_kernels().columns / 2 * 32;
 }
 
-/// Without our vector code of AVX-512 (instruction_limit.h) that of oneDNN is left out too.
+/// Whether AVX-512 may be used. Without our vector code of it (instruction_limit.h) that of oneDNN is left out too.
 bool has_avx512() {
 #ifdef __x86_64__
   return vector_bits() >= 512;

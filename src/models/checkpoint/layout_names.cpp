@@ -58,7 +58,7 @@ constexpr std::array<ExpertPlace, 2> expert_places = {
       "block_sparse_moe.experts.{}.gate_proj", "block_sparse_moe.experts.{}.up_proj",
       "block_sparse_moe.experts.{}.down_proj"}}};
 
-/// In a family with experts one by one: takes stacks, if the checkpoint has these.
+/// Takes stacks of experts in a family with experts one by one, if the checkpoint has stacks.
 void stack_experts(const Entries& entries, TensorNames& names) {
   for (const ExpertPlace& place : expert_places) {
     if (!any_ends_with(entries, place.stack)) continue;
@@ -70,7 +70,7 @@ void stack_experts(const Entries& entries, TensorNames& names) {
   }
 }
 
-/// In a family with stacks: takes experts one by one, if the checkpoint has these.
+/// Takes experts one by one in a family with stacks, if the checkpoint has them so.
 void split_experts(const Entries& entries, TensorNames& names) {
   for (const ExpertPlace& place : expert_places) {
     if (place.stack != names.expert_gate_up || any_ends_with(entries, place.stack)) continue;

@@ -60,7 +60,7 @@ class SlotList {
   }
 
  private:
-  /// Of the layer; outside the layers no tensor depends on it.
+  /// The KV heads of the layer; outside the layers no tensor depends on it.
   std::int64_t kv_heads() const { return layer_ < 0 ? config_.kv_heads : config_.kv_heads_of(layer_); }
 
   const WeightField* wanted(std::string_view name) const {

@@ -12,7 +12,7 @@
 namespace gainlens::models {
 namespace {
 
-/// On a GPU and in float64 libtorch multiplies: there is nothing to pack.
+/// Whether a weight is not packed: on a GPU and in float64 libtorch multiplies.
 bool stays_plain(const at::Tensor& weight, const at::Tensor& bias, WeightUse use) {
   return use == WeightUse::trained || weight.requires_grad() || weight.scalar_type() == at::kDouble ||
          !weight.is_cpu() || (bias.defined() && bias.requires_grad());

@@ -80,7 +80,7 @@ std::int64_t key_inputs(const DecoderConfig& config) {
   return config.has_latent() ? config.latent.key_rank : config.width;
 }
 
-/// Of a layer without softmax attention only the norms are wanted.
+/// Adds the fields of attention. Of a layer without softmax attention only the norms are wanted.
 void add_attention(const DecoderConfig& config, std::int64_t layer, FieldList& list) {
   const bool attends = config.attends(layer);
   const std::int64_t kv_heads = config.kv_heads_of(layer);

@@ -19,7 +19,7 @@ std::vector<std::int64_t> windows_by_word(const ConfigReader& reader, std::strin
   return windows;
 }
 
-/// By `layer_types`, and by a number or a word in `sliding_window_pattern`.
+/// Reads the windows from `layer_types`, and from a number or a word in `sliding_window_pattern`.
 std::vector<std::int64_t> parse_windows(ConfigReader& reader, std::int64_t layers) {
   const Json* pattern = reader.find_non_null("sliding_window_pattern");
   if (pattern == nullptr || !pattern->is_string()) {

@@ -98,8 +98,8 @@ DecoderConfig parse_gemma3_multimodal(ConfigReader& reader) {
   return config;
 }
 
-/// For Gemma 2 and 3. Norms in the file hold 1 + w. The scores are scaled by the size of a head; in the largest model
-/// by width / heads.
+/// Completes Gemma 2 and 3. Norms in the file hold 1 + w. The scores are scaled by the size of a head; in the largest
+/// model by width / heads.
 void complete_gemma(GgufConfig& gguf, std::int64_t layers_of_largest) {
   gguf.config[norm_offset_key] = 0.0;
   const auto& metadata = gguf.metadata();

@@ -43,7 +43,7 @@ ConvolutionLayers convolutions(ConfigReader& reader, const std::vector<std::stri
   return found;
 }
 
-/// Without `layer_types`, `full_attn_idxs` lists the layers that attend; without both, all do.
+/// The kinds of layers without `layer_types`: `full_attn_idxs` lists the layers that attend; without both, all do.
 std::vector<std::string> kinds_by_index(ConfigReader& reader, std::int64_t layers) {
   const Json* listed = reader.find_non_null("full_attn_idxs");
   std::vector<std::string> kinds = kinds_of_layers(reader, layers, /*windows=*/false);

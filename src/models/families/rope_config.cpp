@@ -69,7 +69,7 @@ std::optional<std::int64_t> original_in(ConfigReader& reader) {
   return reader.integer(original_key, 1, max_original);
 }
 
-/// Of an object for one kind of layer: the reference does not read the key outside of it.
+/// The original positions in an object for one kind of layer: the reference does not read the key outside of it.
 std::int64_t original_of_kind(ConfigReader& object, const Beside& beside) {
   const std::int64_t original = original_in(object).value_or(beside.max_positions);
   CHECK(beside.original.value_or(original) == original,
@@ -80,7 +80,8 @@ std::int64_t original_of_kind(ConfigReader& object, const Beside& beside) {
   return original;
 }
 
-/// Of llama3 and yarn. Transformers 5 writes the value outside of the object over the one in it, 4.57 does not.
+/// The original positions of llama3 and yarn. Transformers 5 writes the value outside of the object over the one in
+/// it, 4.57 does not.
 /// @param has_default  without a value in the object, 4.57 takes max_position_embeddings; else it stops
 std::int64_t original_positions(ConfigReader& object, const Beside& beside, bool has_default) {
   if (beside.keys.by_window) return original_of_kind(object, beside);
@@ -96,7 +97,7 @@ std::int64_t original_positions(ConfigReader& object, const Beside& beside, bool
   return *beside.original;
 }
 
-/// Of longrope: the value outside of the object comes first in all versions.
+/// The original positions of longrope: the value outside of the object comes first in all versions.
 std::int64_t original_of_longrope(ConfigReader& object, const Beside& beside, bool states_magnitude) {
   if (beside.keys.by_window) return original_of_kind(object, beside);
   const auto inner = original_in(object);

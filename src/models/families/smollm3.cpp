@@ -28,7 +28,7 @@ std::vector<bool> parse_unrotated(ConfigReader& reader, std::int64_t layers) {
   return unrotated;
 }
 
-/// Without `layer_types`, the layers that do not rotate have the window, if it is used at all.
+/// Reads the windows. Without `layer_types`, the layers that do not rotate have the window, if it is used at all.
 std::vector<std::int64_t> parse_windows(ConfigReader& reader, const DecoderConfig& config) {
   const bool used = reader.boolean("use_sliding_window", false);
   const bool declared = reader.find_non_null("sliding_window") != nullptr;
