@@ -19,6 +19,44 @@ Measured correlation_of(const std::vector<double>& estimates, const std::vector<
   return rho;
 }
 
+constexpr std::size_t fewest_of_interval = 10;
+
+/// Fisher's z of a rank correlation of n pairs. That of equal orders lies halfway between 1 and the next smaller value.
+double z_of(double rho, std::size_t n) {
+  const double count = static_cast<double>(n), largest = 1 - 6 / (count * (count * count - 1));
+  return std::atanh(std::clamp(rho, -largest, largest));
+}
+
+/// Fisher's z of the correlation without one of the interventions, for each of them. NaN: there is none.
+std::vector<double> without_each(const std::vector<double>& estimates, const std::vector<double>& changes) {
+  std::vector<double> left;
+  for (std::size_t i = 0; i < estimates.size(); ++i) {
+    std::vector<double> x = estimates, y = changes;
+    x.erase(x.begin() + static_cast<std::ptrdiff_t>(i));
+    y.erase(y.begin() + static_cast<std::ptrdiff_t>(i));
+    const Measured rho = correlation_of(x, y);
+    left.push_back(rho ? z_of(*rho, x.size()) : std::nan(""));
+  }
+  return left;
+}
+
+/// @param acting  how many the measured ones were drawn from
+Maybe<Interval> correlation_interval(const Measured& rho, const std::vector<double>& estimates,
+                                     const std::vector<double>& changes, std::size_t acting) {
+  if (!rho) return Maybe<Interval>::none(rho.reason());
+  if (estimates.size() >= acting) return Maybe<Interval>::none("all that can act were measured");
+  if (estimates.size() < fewest_of_interval)
+    return Maybe<Interval>::none("an interval needs at least 10 that were measured exactly");
+  const std::vector<double> left = without_each(estimates, changes);
+  if (std::ranges::any_of(left, [](double z) { return std::isnan(z); }))
+    return Maybe<Interval>::none("without one of those that were measured, all are the same");
+  const double drawn = static_cast<double>(estimates.size()), whole = static_cast<double>(acting);
+  const double normal = std::sqrt((1 + *rho * *rho / 2) / (drawn - 3));
+  const double error = std::max(normal, jackknife_error(left)) * std::sqrt(1 - drawn / whole);
+  const Interval z = student_interval({z_of(*rho, estimates.size()), error, drawn - 2});
+  return Interval{std::tanh(z.low), std::tanh(z.high)};
+}
+
 Maybe<Interval> interval_of(const std::vector<double>& estimates) {
   if (estimates.size() < 2) return Maybe<Interval>::none("an interval over documents needs at least 2");
   if (alike(estimates, std::abs(estimates.front())))
@@ -43,6 +81,7 @@ std::vector<EstimatedKind> kinds_of(const std::vector<EstimatedArm>& arms) {
       changes.push_back(*arm.exact);
     }
     kind.correlation = correlation_of(estimates, changes);
+    kind.interval = correlation_interval(kind.correlation, estimates, changes, kind.acting);
   }
   return kinds;
 }
@@ -87,6 +126,7 @@ OrderedJson to_json(const Attributions& attributions) {
     OrderedJson& entry = json["kinds"].emplace_back(
         OrderedJson{{"kind", kind.kind}, {"arms", kind.arms}, {"acting", kind.acting}, {"exact", kind.exact}});
     put(entry, "rank_correlation", kind.correlation);
+    put(entry, "rank_correlation_interval", kind.interval);
   }
   json["arms"] = OrderedJson::array();
   for (const EstimatedArm& one : attributions.arms) {

@@ -28,6 +28,9 @@ struct EstimatedKind {
   std::size_t acting = 0;  ///< of these, those that the exact ones are drawn from
   std::size_t exact = 0;   ///< how many were measured exactly
   Measured correlation = Measured::none("nothing was measured");  ///< Spearman, of estimates and exact changes of those
+  /// 95%, of the correlation of all that can act, over the draw of the exact ones: Fisher's z with the larger of two
+  /// errors, that of Bonett and Wright 2000 and the jackknife's, less what a sample without replacement knows of all.
+  Maybe<Interval> interval = Maybe<Interval>::none("nothing was measured");
 };
 
 /// Estimates of attribution patching.

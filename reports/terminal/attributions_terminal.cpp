@@ -23,6 +23,14 @@ std::string whole(const std::string& text) {
   return printable(text, text.size());
 }
 
+/// "+0.946 [+0.884, +0.976]"
+std::string correlation_cell(const EstimatedKind& kind) {
+  if (!kind.correlation) return fmt::format("none ({})", kind.correlation.reason());
+  const std::string value = fmt::format("{:+.3f}", *kind.correlation);
+  if (!kind.interval) return value;
+  return fmt::format("{} [{:+.3f}, {:+.3f}]", value, kind.interval->low, kind.interval->high);
+}
+
 /// How far the estimates can be trusted.
 std::string kinds_table(const Attributions& attributions) {
   std::size_t width = std::string_view("kind").size();
@@ -30,13 +38,13 @@ std::string kinds_table(const Attributions& attributions) {
   std::string text = fmt::format("{:<{}}  {:>13}  {:>7}  {:>5}  rank correlation\n", "kind", width, "interventions",
                                  "can act", "exact");
   for (const EstimatedKind& kind : attributions.kinds) {
-    text +=
-        fmt::format("{:<{}}  {:>13}  {:>7}  {:>5}  {}\n", whole(kind.kind), width, kind.arms, kind.acting, kind.exact,
-                    kind.correlation ? fmt::format("{:+.3f}", *kind.correlation)
-                                     : fmt::format("none ({})", kind.correlation.reason()));
+    text += fmt::format("{:<{}}  {:>13}  {:>7}  {:>5}  {}\n", whole(kind.kind), width, kind.arms, kind.acting,
+                        kind.exact, correlation_cell(kind));
   }
   return text +
-         "The correlation is Spearman's, of the estimates and exact changes of those that --seed drew.\n"
+         "The correlation is Spearman's, of the estimates and exact changes of those that --seed drew; the interval "
+         "is\n"
+         "that of all that can act.\n"
          "Trust the other estimates of a kind only as far as it is near 1.\n";
 }
 

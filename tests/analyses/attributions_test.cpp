@@ -48,6 +48,35 @@ TEST(Attributions, HaveACorrelationForEachKind) {
   EXPECT_NEAR(*found.kinds[1].correlation, 1, 1e-12);
 }
 
+/// Of 12 drawn of 24, two of which change places. The ends: scipy 1.17's spearmanr and t.ppf, with the larger of both
+/// errors (that of the jackknife) times sqrt(1 / 2).
+TEST(Attributions, HaveAnIntervalOverTheDraw) {
+  Attribution drawn{.native = {0}};
+  for (int i = 0; i < 24; ++i) {
+    drawn.interventions.push_back(std::to_string(i));
+    drawn.kinds.emplace_back("x");
+    drawn.acts.push_back(true);
+    drawn.estimates.push_back({static_cast<double>(i)});
+    const int change = i == 0 ? 2 : i == 2 ? 0 : i;  // the first two of the drawn ones change places
+    if (i % 2 == 0) drawn.exact.push_back({static_cast<std::size_t>(i), {static_cast<double>(change)}});
+  }
+  const Attributions found = attributions(drawn);
+  EXPECT_NEAR(*found.kinds[0].correlation, 1 - 12.0 / 1716, 1e-12);
+  ASSERT_TRUE(found.kinds[0].interval) << found.kinds[0].interval.reason();
+  EXPECT_NEAR(found.kinds[0].interval->low, 0.9731787470, 1e-7);
+  EXPECT_NEAR(found.kinds[0].interval->high, 0.9981901838, 1e-7);
+  EXPECT_NEAR(to_json(found).at("kinds").at(0).at("rank_correlation_interval").at(0).get<double>(), 0.9731787470, 1e-7);
+
+  Attribution all = drawn;
+  for (std::size_t i = 1; i < 24; i += 2) all.exact.push_back({i, {static_cast<double>(i)}});
+  EXPECT_EQ(attributions(all).kinds[0].interval.reason(), "all that can act were measured");
+  EXPECT_EQ(to_json(attributions(all)).at("kinds").at(0).at("rank_correlation_interval_reason"),
+            "all that can act were measured");
+  Attribution few = drawn;
+  few.exact.resize(9);
+  EXPECT_EQ(attributions(few).kinds[0].interval.reason(), "an interval needs at least 10 that were measured exactly");
+}
+
 TEST(Attributions, MissingCorrelationsHaveAReason) {
   Attribution few = some();
   few.exact.pop_back();
