@@ -5,6 +5,8 @@
 #include "analyses/skewness.h"
 #include "analyses/statistics.h"
 #include "core/check.h"
+#include "core/counted.h"
+#include "core/quantity.h"
 #include "core/random.h"
 
 #include <boost/math/distributions/students_t.hpp>
@@ -12,6 +14,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <span>
+#include <utility>
 
 namespace gainlens::analyses {
 namespace {
@@ -263,29 +267,55 @@ void rule(const std::vector<std::string>& needed, GateArmEffects& effects) {
                                                                  : PredictionRuling::not_shown;
 }
 
-void put(OrderedJson& json, const ArmDifference& difference) {
-  json["delta"] = difference.mean;
-  put(json, "interval", difference.interval);
-  put(json, "p", difference.p);
-  put(json, "detectable", difference.detectable);
-  put(json, "skewness", difference.skewness);
+/// The columns of a paired difference, but for its mean.
+std::vector<TableColumn> difference_columns() {
+  return {{.key = "interval", .heading = "95% interval", .show = ends_as(with_sign<4>), .csv = "delta"},
+          {.key = "p", .heading = "", .show = significant<2>, .csv = ""},
+          {.key = "detectable", .heading = "detectable", .show = fixed<4>},
+          {.key = "skewness", .heading = "skewness", .show = with_sign<2>, .csv = ""}};
 }
 
-OrderedJson to_json(const GateArmEffect& effect) {
-  OrderedJson json = {{"arm", effect.arm}, {"contexts", OrderedJson::array()}};
-  for (const ArmInContext& one : effect.contexts) {
-    OrderedJson& context = json["contexts"].emplace_back(OrderedJson{{"tokens", one.tokens}, {"nll", one.nll}});
-    if (one.to_native) put(context, *one.to_native);
-    context["gate_mean"] = one.gate_mean;
-    context["bos_mass"] = one.bos_mass;
-    context["n_eff"] = one.n_eff;
+/// @param differs  empty: native
+void add_difference(std::vector<TableValue>& row, const std::optional<ArmDifference>& differs) {
+  row.push_back(value_of(differs, &ArmDifference::interval));
+  for (const auto member : {&ArmDifference::p, &ArmDifference::detectable, &ArmDifference::skewness})
+    row.push_back(value_of(differs, member));
+}
+
+/// How the change at the trained length stands to the margin.
+std::string at_trained_words(const Equivalence& test) {
+  if (!test.interval) return "not known";
+  const double centre = (test.interval->low + test.interval->high) / 2;
+  switch (test.flatness) {
+    case Flatness::equivalent:
+      return fmt::format("equivalent within ±{}", test.margin);
+    case Flatness::changes:
+      return centre < 0 ? "better" : "worse";
+    case Flatness::not_shown:
+    case Flatness::unknown:
+      break;
   }
-  if (effect.at_trained) json["at_trained_length"] = to_json(*effect.at_trained);
-  if (!effect.slope) return json;
-  put(json, "slope", *effect.slope ? Measured((*effect.slope)->value) : Measured::none(effect.slope->reason()));
-  if (*effect.slope) put(json, "slope_interval", (*effect.slope)->interval);
-  if (*effect.slope) put(json, "slope_skewness", (*effect.slope)->skewness);
-  return json;
+  return fmt::format("not shown within ±{}", test.margin);
+}
+
+Table contexts_table(std::span<const GateArmEffect> arms) {
+  Table table{"gate-arms-by-context", "", {{.key = "arm", .heading = "arm", .show = verbatim, .json = ""}}};
+  table.columns.insert(table.columns.end(), {{.key = "tokens", .heading = "context", .show = token_count},
+                                             {.key = "nll", .heading = "loss", .show = fixed<4>},
+                                             {.key = "delta", .heading = "change", .show = with_sign<4>}});
+  for (TableColumn& column : difference_columns()) table.columns.push_back(std::move(column));
+  table.columns.insert(table.columns.end(), {{.key = "gate_mean", .heading = "mean gate", .show = fixed<3>},
+                                             {.key = "bos_mass", .heading = "BOS mass", .show = fixed<3>},
+                                             {.key = "n_eff", .heading = "n_eff", .show = fixed<1>}});
+  for (const GateArmEffect& arm : arms) {
+    for (const ArmInContext& one : arm.contexts) {
+      std::vector<TableValue>& row = table.rows.emplace_back();
+      row = {arm.arm, one.tokens, one.nll, value_of(one.to_native, &ArmDifference::mean)};
+      add_difference(row, one.to_native);
+      row.insert(row.end(), {one.gate_mean, one.bos_mass, one.n_eff});
+    }
+  }
+  return table;
 }
 
 OrderedJson to_json(const CalibrationSummary& summary) {
@@ -335,19 +365,73 @@ std::string_view in_words(PredictionRuling ruling) {
   ASSERT(false, "ruling {}", static_cast<int>(ruling));
 }
 
+Table contexts_of(const GateArmEffects& effects) {
+  Table table = contexts_table(effects.arms);
+  table.caption = fmt::format(
+      "Loss in nats per token, and its change from native, of each arm in each context; {}. \"Detectable\" is the "
+      "change that so many documents show with {:.0f}% power, \"skewness\" that of their changes. BOS mass and n_eff "
+      "are over the queries that predict the targets.",
+      counted(effects.documents, "document"), 100 * runfile::declared.power);
+  return table;
+}
+
+Table rulings_of(const GateArmEffects& effects) {
+  Table table{
+      "gate-arms-rulings",
+      "The change of each arm at the trained length, and by how much it grows where the context is e times as long.",
+      {{.key = "arm", .heading = "arm", .show = verbatim},
+       {.key = "at_trained_length",
+        .heading = fmt::format("at {} tokens", format_count(effects.trained_length)),
+        .show = words},
+       {.key = "slope", .heading = "slope on ln T", .show = with_sign<4>},
+       {.key = "slope_interval", .heading = "95% interval", .show = ends_as(with_sign<4>), .csv = "slope"},
+       {.key = "slope_skewness", .heading = "skewness", .show = with_sign<2>}}};
+  for (const GateArmEffect& arm : effects.arms) {
+    if (!arm.at_trained) continue;
+    const Maybe<ContextSlope>& slope = *arm.slope;
+    std::vector<TableValue>& row = table.rows.emplace_back();
+    row = {arm.arm, at_trained_words(*arm.at_trained)};
+    if (slope)
+      row.insert(row.end(), {slope->value, slope->interval, slope->skewness});
+    else
+      row.insert(row.end(), {{std::nullopt, slope.reason()}, {}, {}});
+  }
+  return table;
+}
+
+Table comparisons_of(const GateArmEffects& effects) {
+  Table table{
+      "gate-arms-comparisons",
+      fmt::format("{} less each other arm at the longest context, and Holm's p of all of these.", effects.judged),
+      {{.key = "against", .heading = "against", .show = verbatim},
+       {.key = "delta", .heading = "difference", .show = with_sign<4>}}};
+  for (TableColumn& column : difference_columns()) table.columns.push_back(std::move(column));
+  table.columns.push_back({.key = "adjusted_p", .heading = "Holm's p", .show = significant<2>});
+  for (const GateArmComparison& one : effects.comparisons) {
+    std::vector<TableValue>& row = table.rows.emplace_back();
+    row = {one.against, one.difference.mean};
+    add_difference(row, one.difference);
+    row.emplace_back(one.adjusted_p);
+  }
+  return table;
+}
+
 OrderedJson to_json(const GateArmEffects& effects) {
   OrderedJson json = {{"documents", effects.documents}, {"trained_length", effects.trained_length}};
   json["declared"] = runfile::to_json(runfile::declared);
   json["calibration"] = to_json(effects.calibration);
   json["arms"] = OrderedJson::array();
-  for (const GateArmEffect& effect : effects.arms) json["arms"].push_back(to_json(effect));
-  json["judged"] = effects.judged;
-  json["comparisons"] = OrderedJson::array();
-  for (const GateArmComparison& one : effects.comparisons) {
-    OrderedJson& made = json["comparisons"].emplace_back(OrderedJson{{"against", one.against}});
-    put(made, one.difference);
-    put(made, "adjusted_p", one.adjusted_p);
+  const Table rulings = rulings_of(effects);
+  std::size_t ruling = 0;
+  for (const GateArmEffect& arm : effects.arms) {
+    OrderedJson& made = json["arms"].emplace_back(OrderedJson{{"arm", arm.arm}});
+    made["contexts"] = to_json(contexts_table({&arm, 1}));
+    if (!arm.at_trained) continue;
+    made.update(row_json(rulings, ruling++));
+    made["at_trained_length"] = to_json(*arm.at_trained);
   }
+  json["judged"] = effects.judged;
+  json["comparisons"] = to_json(comparisons_of(effects));
   json["ruling"] = in_words(effects.ruling);
   json["reasons"] = effects.reasons;
   return json;

@@ -2,6 +2,7 @@
 
 #include "analyses/equivalence.h"
 #include "analyses/measured.h"
+#include "analyses/table.h"
 #include "core/json.h"
 #include "runfile/gate_arms_run.h"
 
@@ -85,6 +86,14 @@ GateArmEffects gate_arm_effects(const runfile::GateArmsRun& run, std::uint64_t s
 
 /// "supported", "contradicted", "not shown", "not judged"
 std::string_view in_words(PredictionRuling ruling);
+
+/// Each arm in each context.
+Table contexts_of(const GateArmEffects& effects);
+/// Each arm but native at the trained length, and its slope.
+Table rulings_of(const GateArmEffects& effects);
+/// The judged arm against others, at the longest context.
+Table comparisons_of(const GateArmEffects& effects);
+
 OrderedJson to_json(const GateArmEffects& effects);
 
 }  // namespace gainlens::analyses

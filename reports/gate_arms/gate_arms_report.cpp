@@ -4,6 +4,7 @@
 #include "core/quantity.h"
 #include "reports/effect_explorer.h"
 #include "reports/page/page_style.h"
+#include "reports/page/table.h"
 #include "reports/page/typography.h"
 #include "reports/section.h"
 #include "reports/terminal/gate_arms_terminal.h"
@@ -43,38 +44,6 @@ Caption gate_arms_caption(const analyses::GateArmEffects& effects) {
                   effects.judged),
       "The model was trained with its own gates. A higher loss does not say that a model trained with another gate "
       "would be worse."};
-}
-
-PaperTable arms_table(const analyses::GateArmEffects& effects) {
-  PaperTable table{
-      "gate-arms-by-context",
-      fmt::format("Loss, and its change from native, of each arm in each context; {}. \"Detectable\" is the "
-                  "change that so many documents show with 80% power.",
-                  counted(effects.documents, "document")),
-      {{"arm", true},
-       {"context"},
-       {"loss"},
-       {"change"},
-       {"95% interval"},
-       {"detectable"},
-       {"mean gate"},
-       {"BOS mass"},
-       {"n_eff"}},
-      {}};
-  for (const GateArmEffect& effect : effects.arms) {
-    for (const ArmInContext& one : effect.contexts) {
-      const auto& change = one.to_native;
-      table.rows.push_back({effect.arm, format_count(one.tokens), fmt::format("{:.4f}", one.nll),
-                            change ? fmt::format("{:+.4f}", change->mean) : "–",
-                            change && change->interval
-                                ? fmt::format("[{:+.4f}, {:+.4f}]", change->interval->low, change->interval->high)
-                                : "–",
-                            change && change->detectable ? fmt::format("{:.4f}", *change->detectable) : "–",
-                            fmt::format("{:.3f}", one.gate_mean), fmt::format("{:.3f}", one.bos_mass),
-                            fmt::format("{:.1f}", one.n_eff)});
-    }
-  }
-  return table;
 }
 
 /// What one arm does in one context.
@@ -127,11 +96,14 @@ const Section<ReadGateArms>& gate_arms_explorer_section() {
 }
 
 std::vector<Block> gate_arms_blocks(Readings readings) {
-  const ReadGateArms& reading = readings.front();
-  return {CaptionedFigure{"gate-arms", "Loss by context and arm", gate_arms_caption(*reading.effects),
-                          gate_arms_figure(*reading.effects)},
-          arms_table(*reading.effects),
-          Html{fmt::format("<pre>{}</pre>\n", escape_html(print_gate_arms(*reading.effects, reading.of)))}};
+  const analyses::GateArmEffects& effects = *readings.front().effects;
+  std::vector<Block> blocks = {
+      paragraph(gate_arms_ruling(effects) + "."), list(effects.reasons),
+      CaptionedFigure{"gate-arms", "Loss by context and arm", gate_arms_caption(effects), gate_arms_figure(effects)}};
+  for (const Table& table : {contexts_of(effects), rulings_of(effects), comparisons_of(effects)})
+    blocks.emplace_back(paper_table(table));
+  blocks.emplace_back(Html{fact_items(gate_arms_facts(effects, readings.front().of))});
+  return blocks;
 }
 
 void add_gate_arms_json(const ReadGateArms& reading, OrderedJson& summary) {
@@ -139,31 +111,13 @@ void add_gate_arms_json(const ReadGateArms& reading, OrderedJson& summary) {
 }
 
 std::vector<CsvTable> gate_arms_tables(const ReadGateArms& reading) {
-  CsvTable table{
-      "gate-arms",
-      {"arm", "tokens", "nll", "delta", "delta_low", "delta_high", "detectable", "gate_mean", "bos_mass", "n_eff"},
-      {}};
-  for (const GateArmEffect& effect : reading.effects->arms) {
-    for (const ArmInContext& one : effect.contexts) {
-      std::vector<Cell>& row = table.rows.emplace_back();
-      row.emplace_back(effect.arm);
-      row.push_back(cell(static_cast<std::size_t>(one.tokens)));
-      row.emplace_back(one.nll);
-      if (one.to_native) {
-        row.emplace_back(one.to_native->mean);
-        append(row, one.to_native->interval);
-        row.push_back(cell(one.to_native->detectable));
-      } else {
-        for (int i = 0; i < 4; ++i) row.push_back(empty_cell());
-      }
-      for (const double number : {one.gate_mean, one.bos_mass, one.n_eff}) row.emplace_back(number);
-    }
-  }
-  return {table};
+  const analyses::GateArmEffects& effects = *reading.effects;
+  return {csv_table(contexts_of(effects), "gate-arms"), csv_table(rulings_of(effects)),
+          csv_table(comparisons_of(effects))};
 }
 
 std::vector<std::string> gate_arms_files() {
-  return {"gate-arms", "gate-arms-by-context"};
+  return {"gate-arms", "gate-arms-by-context", "gate-arms-rulings", "gate-arms-comparisons"};
 }
 
 const Section<ReadGateArms>& gate_arms_section() {

@@ -1,13 +1,21 @@
 #pragma once
 
 #include "analyses/gate_arm_effects.h"
+#include "reports/words/facts.h"
 
 #include <string>
+#include <vector>
 
 namespace gainlens::reports {
 
-/// The arms as tables, with the calibration before and the ruling after them.
-/// @param of  "the last 256 tokens of 30 documents; ..": what was measured
+/// What was measured, and how gates were calibrated.
+/// @param of  what was measured
+std::vector<Fact> gate_arms_facts(const analyses::GateArmEffects& effects, const std::string& of);
+
+/// "prediction 3 (gain in the place of the gate): supported"
+std::string gate_arms_ruling(const analyses::GateArmEffects& effects);
+
+/// The result of `gainlens gate-arms`. @param of  what was measured
 std::string print_gate_arms(const analyses::GateArmEffects& effects, const std::string& of);
 
 }  // namespace gainlens::reports
