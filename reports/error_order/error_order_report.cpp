@@ -29,8 +29,17 @@ Caption caption_of(const ErrorOrderReading& reading) {
 std::vector<Block> blocks(Arms arms) {
   std::vector<Block> all = {CaptionedFigure{"error-by-precision", "Success by precision and by its rivals",
                                             caption_of(*arms.front().reading), error_order_figure(arms)}};
-  for (const ReadErrorOrder& arm : arms)
-    all.push_back(Html{fmt::format("<pre>{}</pre>\n", escape_html(print_error_order(*arm.reading)))});
+  for (std::size_t i = 0; i < arms.size(); ++i) {
+    const ErrorOrderReading& reading = *arms[i].reading;
+    all.push_back(list(error_order_lead(reading)));
+    for (Table& table : error_order_tables(reading)) {
+      if (arms.size() > 1) table.name += fmt::format("-{}", i + 1);
+      all.emplace_back(paper_table(table));
+    }
+    all.push_back(paragraph("By rank:"));
+    all.push_back(list(error_order_sentences(reading)));
+  }
+  all.push_back(list(error_order_notes(*arms.front().reading)));
   return all;
 }
 
@@ -56,11 +65,13 @@ std::vector<CsvTable> tables(const ReadErrorOrder& arm) {
       append(row, bins[i].gain_interval);
     }
   }
-  return {table};
+  std::vector<CsvTable> all = {table};
+  for (const Table& order : error_order_tables(*arm.reading)) all.push_back(csv_table(order));
+  return all;
 }
 
 std::vector<std::string> files() {
-  return {"error-by-precision"};
+  return {"error-by-precision", "error-order-by-rank", "error-order-by-hit"};
 }
 
 const Section<ReadErrorOrder>& error_order_section() {

@@ -38,8 +38,16 @@ Caption caption_of(const FrequencyReading& reading) {
 std::vector<Block> blocks(Arms arms) {
   std::vector<Block> all = {CaptionedFigure{"k-by-frequency", "K and λ by item frequency",
                                             caption_of(*arms.front().reading), frequency_figure(arms)}};
-  for (const ReadFrequency& arm : arms)
-    all.push_back(Html{fmt::format("<pre>{}</pre>\n", escape_html(print_frequency(*arm.reading)))});
+  for (std::size_t i = 0; i < arms.size(); ++i) {
+    const FrequencyReading& reading = *arms[i].reading;
+    all.push_back(list(frequency_lead(reading)));
+    for (Table table : {frequency_table(reading), frequency_placebo_table(reading)}) {
+      if (arms.size() > 1) table.name += fmt::format("-{}", i + 1);
+      all.emplace_back(paper_table(table));
+    }
+    all.push_back(list(frequency_sentences(reading)));
+  }
+  all.push_back(list(frequency_notes(*arms.front().reading)));
   return all;
 }
 
@@ -72,11 +80,13 @@ std::vector<CsvTable> tables(const ReadFrequency& arm) {
     add(layer, "gain", arm.reading->layers[layer].gain);
     add(layer, "precision", arm.reading->layers[layer].precision);
   }
-  return {table};
+  std::vector<CsvTable> all = {table, csv_table(frequency_table(*arm.reading))};
+  if (!arm.reading->placebos.empty()) all.push_back(csv_table(frequency_placebo_table(*arm.reading)));
+  return all;
 }
 
 std::vector<std::string> files() {
-  return {"k-by-frequency"};
+  return {"k-by-frequency", "k-by-frequency-trends", "k-by-frequency-placebos"};
 }
 
 const Section<ReadFrequency>& frequency_section() {

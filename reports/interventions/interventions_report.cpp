@@ -74,12 +74,10 @@ PaperTable interventions_table(const analyses::InterventionEffects& effects) {
 
 std::vector<Block> interventions_blocks(Interventions runs) {
   const analyses::InterventionEffects& effects = *runs.front().effects;
-  const std::string text = print_interventions(effects, runs.front().of);
   const bool answer = effects.native_answer.has_value();
   const std::string quantity = answer ? "change of the logit difference" : "change of the loss (nats)";
   return {
-      // What the writes changed, as the terminal says it: the lines before the table.
-      Html{fmt::format("<pre>{}</pre>\n", escape_html(text.substr(0, text.find("\n\n"))))},
+      Html{fact_items(interventions_facts(effects, runs.front().of))},
       CaptionedFigure{
           "intervention-maps",
           "What each head is worth",
@@ -199,8 +197,7 @@ CaptionedFigure patching_figure(const analyses::PatchingEffects& effects, const 
 
 std::vector<Block> patching_blocks(Patches runs) {
   const analyses::PatchingEffects& effects = *runs.front().effects;
-  const std::string text = print_patching(effects, "");
-  std::vector<Block> blocks = {Html{fmt::format("<pre>{}</pre>\n", escape_html(text.substr(0, text.find("\n\n"))))}};
+  std::vector<Block> blocks = {Html{fact_items(patching_facts(effects))}};
   for (const DirectionResult& direction : effects.directions) blocks.emplace_back(patching_figure(effects, direction));
   return blocks;
 }

@@ -2,11 +2,13 @@
 
 #include "core/counted.h"
 #include "reports/page/page_style.h"
+#include "reports/page/table.h"
 #include "reports/page/typography.h"
 #include "reports/recommend/paper_numbers.h"
 #include "reports/section.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -39,10 +41,49 @@ Caption caption_of(Candidates candidates) {
           "the points is not tested."};
 }
 
+Table gains_table(Candidates candidates) {
+  using analyses::Show;
+  const Show metric{Show::Kind::number, [](double value) { return metric_number(value); }},
+      p{Show::Kind::number, [](double value) { return p_number(analyses::Measured(value)); }},
+      change{Show::Kind::number, [](double share) { return change_number(share); }},
+      condition{Show::Kind::number, [](double value) { return fmt::format("{}", value); }};
+  Table table{"gain-by",
+              fmt::format("Each arm against {}, by {}.", printable(candidates.front().gains->baseline, 60),
+                          printable(candidates.front().axis, 200)),
+              {{.key = "candidate", .heading = "arm", .show = analyses::verbatim},
+               {.key = "condition", .heading = "condition", .show = condition},
+               {.key = "metric", .heading = "metric", .show = analyses::verbatim},
+               {.key = "seeds", .heading = "seeds", .show = analyses::whole},
+               {.key = "baseline", .heading = "baseline", .show = metric},
+               {.key = "candidate_mean", .heading = "arm's", .show = metric},
+               {.key = "change", .heading = "", .show = change},  // of the means over seeds
+               {.key = "log_change", .heading = "change", .show = change, .csv = ""},
+               {.key = "ends", .heading = "", .show = ends_as(change), .csv = "*"},
+               {.key = "interval", .heading = "95%", .show = analyses::words, .csv = ""},
+               {.key = "p", .heading = "p", .show = p},
+               {.key = "holm", .heading = "Holm p", .show = p},
+               {.key = "decision", .heading = "decision", .show = analyses::words, .csv = ""}}};
+  for (const CandidateGains& one : candidates) {
+    for (const ConditionGain& point : one.gains->points) {
+      for (std::size_t i = 0; i < point.comparison.metrics.size(); ++i) {
+        const MetricGain& gain = point.comparison.metrics[i];
+        const auto& log_ratio = gain.log_ratio;
+        table.rows.push_back({one.label(), point.condition, gain.metric.name(), point.comparison.baseline_seeds.size(),
+                              gain.seeds.baseline.mean, gain.seeds.candidate.mean, gain.seeds.relative,
+                              log_ratio ? analyses::Measured(std::expm1(log_ratio->value))
+                                        : analyses::Measured::none(log_ratio.reason()),
+                              change_ends(log_ratio), change_interval(log_ratio), point.decisions[i].p,
+                              point.decisions[i].holm, point.decisions[i].in_words()});
+      }
+    }
+  }
+  return table;
+}
+
 std::vector<Block> blocks(Candidates candidates) {
   return {CaptionedFigure{"gain-by", fmt::format("Change by {}", candidates.front().axis), caption_of(candidates),
                           gain_by_figure(candidates)},
-          Html{fmt::format("<pre>{}</pre>\n", escape_html(print_gain_by(candidates)))}};
+          paper_table(gains_table(candidates))};
 }
 
 void add_json(const CandidateGains& candidate, OrderedJson& summary) {
@@ -51,22 +92,7 @@ void add_json(const CandidateGains& candidate, OrderedJson& summary) {
 }
 
 std::vector<CsvTable> tables(const CandidateGains& candidate) {
-  CsvTable table{
-      "gain-by",
-      {"candidate", "condition", "metric", "seeds", "baseline", "candidate_mean", "change", "low", "high", "p", "holm"},
-      {}};
-  for (const ConditionGain& point : candidate.gains->points) {
-    for (std::size_t metric = 0; metric < point.comparison.metrics.size(); ++metric) {
-      const MetricGain& gain = point.comparison.metrics[metric];
-      table.rows.push_back({candidate.label(), point.condition, gain.metric.name(),
-                            cell(point.comparison.baseline_seeds.size()), gain.seeds.baseline.mean,
-                            gain.seeds.candidate.mean, cell(gain.seeds.relative)});
-      append(table.rows.back(), change_ends(gain.log_ratio));
-      table.rows.back().push_back(cell(point.decisions[metric].p));
-      table.rows.back().push_back(cell(point.decisions[metric].holm));
-    }
-  }
-  return {table};
+  return {csv_table(gains_table({&candidate, 1}))};
 }
 
 std::vector<std::string> files() {
@@ -85,28 +111,10 @@ const Section<CandidateGains>& gain_by_section() {
   return section;
 }
 
-constexpr const char* row_line = "{:>10}  {:<14} {:<9} {:>5}  {:<8} {:<8} {:>7}  {:<28} {:>7} {:>7}  {}\n";
-
 }  // namespace
 
 std::string print_gain_by(Candidates candidates) {
-  std::string text = fmt::format("against {}, by {}\n", printable(candidates.front().gains->baseline, 60),
-                                 printable(candidates.front().axis, 200));
-  text += fmt::format(row_line, "condition", "arm", "metric", "seeds", "baseline", "arm's", "change", "95%", "p",
-                      "Holm p", "decision");
-  for (const CandidateGains& one : candidates) {
-    for (const ConditionGain& point : one.gains->points) {
-      for (std::size_t metric = 0; metric < point.comparison.metrics.size(); ++metric) {
-        const MetricGain& gain = point.comparison.metrics[metric];
-        text += fmt::format(row_line, point.condition, printable(one.label(), 60), gain.metric.name(),
-                            point.comparison.baseline_seeds.size(), metric_number(gain.seeds.baseline.mean),
-                            metric_number(gain.seeds.candidate.mean), change_of_log(gain.log_ratio),
-                            change_interval(gain.log_ratio), p_number(point.decisions[metric].p),
-                            p_number(point.decisions[metric].holm), point.decisions[metric].in_words());
-      }
-    }
-  }
-  return text;
+  return text_table(gains_table(candidates));
 }
 
 WrittenReport write_gain_by_report(Candidates candidates, const std::filesystem::path& out) {

@@ -3,7 +3,6 @@
 #include "analyses/crossed_estimate.h"
 #include "core/counted.h"
 #include "core/terminal_text.h"
-#include "reports/words/signed_interval.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,51 +10,67 @@
 namespace gainlens::reports {
 namespace {
 
+using analyses::ends_as;
 using analyses::ErrorOrder;
 using analyses::ErrorOrderReading;
 using analyses::OrderVerdict;
 using analyses::SeedEstimate;
+using analyses::with_sign;
 
-std::string shown(const SeedEstimate& estimate) {
-  return with_signed_interval(estimate.value, estimate.interval);
-}
-
-std::string table_of(const ErrorOrder& order) {
-  std::string text = fmt::format("  {:<27} {:<24} {:<9} {:<24} {}\n", "quantity", "rho [95%]", "seeds' sd",
-                                 "precision less its size", "precision given it");
+/// @param success  what is ordered
+Table table_of(const char* name, const std::string& success, const ErrorOrder& order) {
+  Table table{name, success, {{.key = "quantity", .heading = "quantity", .show = analyses::words}}};
+  const auto add = [&](const std::string& key, const std::string& heading) {
+    table.columns.push_back({.key = key, .heading = heading + " [95%]", .show = with_sign<3>});
+    table.columns.push_back({.key = key + "_interval",
+                             .heading = "interval of " + heading,
+                             .show = ends_as(with_sign<3>),
+                             .csv = key,
+                             .behind = true});
+  };
+  add("rho", "rho");
+  table.columns.push_back({.key = "seed_deviation", .heading = "seeds' sd", .show = analyses::fixed<3>});
+  add("precision_less_size", "precision less its size");
+  add("partial_rho_of_precision", "precision given it");
   for (std::size_t q = 0; q < analyses::error_quantities; ++q) {
-    const SeedEstimate& rho = order.rho[q];
-    text += fmt::format("  {:<27} {:<24} {:<9} {:<24} {}\n", analyses::error_quantity_names[q], shown(rho),
-                        rho.deviation ? fmt::format("{:.3f}", *rho.deviation) : "–",
-                        q == 0 ? "" : shown(order.difference[q]), q == 0 ? "" : shown(order.given[q]));
+    const SeedEstimate &rho = order.rho[q], &less = order.difference[q], &given = order.given[q];
+    auto& row = table.rows.emplace_back();
+    row = {analyses::error_quantity_names[q], rho.value, rho.interval, rho.deviation, {}, {}, {}, {}};
+    if (q == 0) continue;  // the precision has no size but its own
+    row = {analyses::error_quantity_names[q],
+           rho.value,
+           rho.interval,
+           rho.deviation,
+           less.value,
+           less.interval,
+           given.value,
+           given.interval};
   }
-  text += fmt::format("  precision given the first three rivals {}; given all {}\n", shown(order.given_data),
-                      shown(order.given_all));
-  while (text.find(" \n") != std::string::npos) text.replace(text.find(" \n"), 2, "\n");
-  return text;
+  table.rows.push_back(
+      {"the first three rivals", {}, {}, {}, {}, {}, order.given_data.value, order.given_data.interval});
+  table.rows.push_back({"all rivals", {}, {}, {}, {}, {}, order.given_all.value, order.given_all.interval});
+  return table;
 }
 
 /// @param beyond  empty, or " beyond ..."
 std::string in_words(const SeedEstimate& rho, const std::string& beyond) {
   switch (analyses::verdict_of(rho)) {
     case OrderVerdict::orders:
-      return fmt::format("  The precision orders users by error{}.\n", beyond);
+      return fmt::format("The precision orders users by error{}.", beyond);
     case OrderVerdict::reverses:
-      return fmt::format("  The precision orders users the wrong way{}: with a higher one the error is larger.\n",
-                         beyond);
+      return fmt::format("The precision orders users the wrong way{}: with a higher one the error is larger.", beyond);
     case OrderVerdict::does_not:
-      return fmt::format("  The precision does not order users by error{}: rho is below {}.\n", beyond,
+      return fmt::format("The precision does not order users by error{}: rho is below {}.", beyond,
                          analyses::least_order);
     case OrderVerdict::undecided:
       break;
   }
   if (!rho.interval)
-    return fmt::format("  Not decided whether the precision orders users by error{}: {}.\n", beyond,
-                       rho.interval.reason());
-  return fmt::format("  Not decided whether the precision orders users by error{}.\n", beyond);
+    return fmt::format("Not decided whether the precision orders users by error{}: {}.", beyond, rho.interval.reason());
+  return fmt::format("Not decided whether the precision orders users by error{}.", beyond);
 }
 
-std::string against_rivals(const ErrorOrder& order) {
+void add_rivals(const ErrorOrder& order, std::vector<std::string>& sentences) {
   std::vector<std::string> better, worse, undecided;
   for (std::size_t rival = 1; rival < analyses::error_quantities; ++rival) {
     const auto& interval = order.difference[rival].interval;
@@ -65,38 +80,61 @@ std::string against_rivals(const ErrorOrder& order) {
                           : undecided)
         .emplace_back(analyses::error_quantity_names[rival]);
   }
-  const auto sentence = [](const char* what, const std::vector<std::string>& rivals) {
-    return rivals.empty() ? std::string() : fmt::format("  {}: {}.\n", what, fmt::join(rivals, ", "));
+  const auto add = [&](const char* what, const std::vector<std::string>& rivals) {
+    if (!rivals.empty()) sentences.push_back(fmt::format("{}: {}.", what, fmt::join(rivals, ", ")));
   };
-  return sentence("It orders them better than", better) + sentence("It orders them worse than", worse) +
-         sentence("No difference is shown to", undecided);
+  add("It orders them better than", better);
+  add("It orders them worse than", worse);
+  add("No difference is shown to", undecided);
 }
 
 }  // namespace
 
-std::string print_error_order(const ErrorOrderReading& reading) {
-  const bool crossed = reading.seeds.size() >= analyses::fewest_crossed_seeds;
-  std::string text = fmt::format(
-      "arm {}, {} {}: {} with {}\nprecision: {:.1f}% of users are at the bound of {:g} in every dimension\n\n",
-      terminal_line(reading.arm), reading.seeds.size() == 1 ? "seed" : "seeds", fmt::join(reading.seeds, ", "),
-      counted(reading.users, "user"), counted(reading.targets, "different test item"), 100 * reading.at_bound,
-      reading.most_precision);
-  text += "success: the rank of the test item (a smaller one is better)\n" + table_of(reading.by_rank);
-  text += "success: a rank of at most 10\n" + table_of(reading.by_hit) + "\nby rank:\n";
+std::vector<Table> error_order_tables(const ErrorOrderReading& reading) {
+  return {
+      table_of("error-order-by-rank", "success: the rank of the test item (a smaller one is better)", reading.by_rank),
+      table_of("error-order-by-hit", "success: a rank of at most 10", reading.by_hit)};
+}
+
+std::vector<std::string> error_order_lead(const ErrorOrderReading& reading) {
+  return {fmt::format("arm {}, {} {}: {} with {}", terminal_line(reading.arm),
+                      reading.seeds.size() == 1 ? "seed" : "seeds", fmt::join(reading.seeds, ", "),
+                      counted(reading.users, "user"), counted(reading.targets, "different test item")),
+          fmt::format("precision: {:.1f}% of users are at the bound of {:g} in every dimension", 100 * reading.at_bound,
+                      reading.most_precision)};
+}
+
+std::vector<std::string> error_order_sentences(const ErrorOrderReading& reading) {
   const ErrorOrder& order = reading.by_rank;
-  text += in_words(order.rho[0], "");
+  std::vector<std::string> sentences = {in_words(order.rho[0], "")};
   if (analyses::verdict_of(order.rho[0]) == OrderVerdict::orders) {
-    text += in_words(order.given[1], " beyond history length");
-    text += in_words(order.given_data, " beyond history length and popularity");
-    text += in_words(order.given_all, " beyond history length, popularity and the confidence of the model");
+    sentences.push_back(in_words(order.given[1], " beyond history length"));
+    sentences.push_back(in_words(order.given_data, " beyond history length and popularity"));
+    sentences.push_back(
+        in_words(order.given_all, " beyond history length, popularity and the confidence of the model"));
   }
-  text += against_rivals(order);
-  text += fmt::format(
-      "\nrho: Spearman over users, of the quantity with the success; above 0: a larger quantity has a smaller error; "
+  add_rivals(order, sentences);
+  return sentences;
+}
+
+std::vector<std::string> error_order_notes(const ErrorOrderReading& reading) {
+  const bool crossed = reading.seeds.size() >= analyses::fewest_crossed_seeds;
+  return {
+      "rho: Spearman over users, of the quantity with the success; above 0: a larger quantity has a smaller error; "
       "mean "
-      "over seeds\n95%: over {}; users with one test item are left out together. Precision given a rival: partial rho\n"
-      "docs/analyses/error-by-precision.md says what this can show and what it cannot.\n",
-      crossed ? "other trainings and other users" : "other users, with these models");
+      "over seeds",
+      fmt::format("95%: over {}; users with one test item are left out together. Precision given a rival: partial rho",
+                  crossed ? "other trainings and other users" : "other users, with these models"),
+      "docs/analyses/error-by-precision.md says what this can show and what it cannot."};
+}
+
+std::string print_error_order(const ErrorOrderReading& reading) {
+  std::string text = fmt::format("{}\n\n", fmt::join(error_order_lead(reading), "\n"));
+  for (const Table& table : error_order_tables(reading)) text += text_table(table);
+  text += "\nby rank:\n";
+  for (const std::string& sentence : error_order_sentences(reading)) text += "  " + sentence + "\n";
+  text += "\n";
+  for (const std::string& note : error_order_notes(reading)) text += wrapped(note);
   return text;
 }
 

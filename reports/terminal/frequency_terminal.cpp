@@ -3,7 +3,6 @@
 #include "core/counted.h"
 #include "core/terminal_text.h"
 #include "reports/words/numbers.h"
-#include "reports/words/signed_interval.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,37 +13,44 @@
 namespace gainlens::reports {
 namespace {
 
+using analyses::ends_as;
+using analyses::fixed;
 using analyses::FrequencyCorrelation;
 using analyses::FrequencyQuantity;
 using analyses::FrequencyReading;
 using analyses::Interval;
 using analyses::Maybe;
+using analyses::Measured;
+using analyses::Show;
+using analyses::verbatim;
+using analyses::whole;
+using analyses::with_sign;
+using analyses::words;
 
 /// Below it a p has underflowed.
 constexpr double least_p = 1e-300;
 
+std::string naive_p_digits(double p) {
+  return p < least_p ? "<1e-300" : shown_p(p);
+}
+
 /// Of several seeds the largest.
-std::string naive_p(const FrequencyQuantity& quantity) {
+Measured naive_p(const FrequencyQuantity& quantity) {
   double most = 0;
   for (const FrequencyCorrelation& seed : quantity.seeds) {
-    if (!seed.naive_p) return "–";
+    if (!seed.naive_p) return seed.naive_p;
     most = std::max(most, *seed.naive_p);
   }
-  return most < least_p ? "<1e-300" : shown_p(most);
+  return most;
 }
 
-std::string row(std::size_t layer, std::string_view name, const FrequencyQuantity& quantity, const std::string& paper) {
-  return fmt::format("{:<6} {:<7} {:<24} {:<8} {:<24} {:<8} {}\n", layer, name,
-                     with_signed_interval(quantity.mean.rho, quantity.mean.interval),
-                     quantity.mean.deviation ? fmt::format("{:.3f}", *quantity.mean.deviation) : "–",
-                     with_signed_interval(quantity.mean.partial, quantity.mean.partial_interval), naive_p(quantity),
-                     paper);
-}
-
-std::string placebo_row(std::size_t layer, std::string_view name, const FrequencyQuantity::Placebo& placebo) {
-  return fmt::format("{:<6} {:<7} {:<24} {}\n", layer, name,
-                     with_signed_interval(placebo.mean.rho, placebo.mean.interval),
-                     with_signed_interval(placebo.difference.value, placebo.difference.interval));
+/// What calls use(layer, "K" or "lambda", quantity) for each quantity.
+template <typename Use>
+void for_each_quantity(const FrequencyReading& reading, Use use) {
+  for (std::size_t layer = 0; layer < reading.layers.size(); ++layer) {
+    use(layer, "K", reading.layers[layer].gain);
+    use(layer, "lambda", reading.layers[layer].precision);
+  }
 }
 
 /// The means of the rarest group of items and of the most frequent one.
@@ -64,6 +70,11 @@ std::string in_words(const Maybe<Interval>& interval, const std::string& rises, 
   return interval->low > 0 ? rises : interval->high < 0 ? falls : neither;
 }
 
+/// What K and lambda are set against.
+std::string counted_quantity(const FrequencyReading& reading) {
+  return reading.options.against.empty() ? std::string("training count") : terminal_line(reading.options.against);
+}
+
 /// In how many seeds a trend has the sign of the mean: seeds can differ in it while their mean has a narrow interval,
 /// which is over users and items alone.
 std::string of_seeds(const FrequencyQuantity& quantity) {
@@ -75,67 +86,120 @@ std::string of_seeds(const FrequencyQuantity& quantity) {
   return fmt::format(" in {} of {} seeds", alike, quantity.seeds.size());
 }
 
-/// Sentences on a quantity: its trend, and that beside each placebo; and why something is missing.
-std::string sentences_on(std::size_t layer, std::string_view name, const FrequencyQuantity& quantity,
-                         const FrequencyReading& reading) {
-  const std::string& against = reading.options.against;
-  const std::string what = against.empty() ? std::string("frequency") : terminal_line(against);
-  const std::string subject = fmt::format("layer {}, {}: ", layer, name);
-  if (!quantity.mean.rho) return fmt::format("  {}no rho: {}\n", subject, quantity.mean.rho.reason());
-  std::string text = fmt::format("  {}{}{}{}\n", subject,
-                                 in_words(quantity.mean.interval, "rises with " + what, "falls with " + what,
-                                          fmt::format("no trend with {} is shown", what)),
-                                 of_seeds(quantity), ends_of(quantity, against));
-  for (std::size_t i = 0; i < reading.placebos.size(); ++i)
-    text += fmt::format("    {} placebo {}\n",
-                        in_words(quantity.placebos[i].difference.interval, "rises more, or falls less, than in",
-                                 "rises less, or falls more, than in", "no difference is shown to"),
-                        terminal_line(reading.placebos[i]));
-  return text;
-}
-
 }  // namespace
 
-std::string print_frequency(const FrequencyReading& reading) {
-  const std::string& against = reading.options.against;
-  std::string text = fmt::format(
-      "arm {}, {} {}: {}, {}\n{} of {} have a position in the test inputs\n\n", terminal_line(reading.arm),
-      reading.seeds.size() == 1 ? "seed" : "seeds", fmt::join(reading.seeds, ", "), counted(reading.users, "user"),
-      counted(reading.positions, "position"), reading.items, counted(reading.items_of_catalogue, "item"));
-  text += fmt::format("{:<6} {:<7} {:<24} {:<8} {:<24} {:<8} {}\n", "layer", "of", "rho [95%]", "seeds' sd",
-                      "partial rho [95%]", "naive p", against.empty() ? "paper's rho" : "");
-  for (std::size_t layer = 0; layer < reading.layers.size(); ++layer) {
-    const bool last = layer + 1 == reading.layers.size() && against.empty();
-    const auto paper = [&](double rho) { return last ? fmt::format("{:+.3f}", rho) : std::string(); };
-    text += row(layer, "K", reading.layers[layer].gain, paper(analyses::paper_frequency.gain));
-    text += row(layer, "lambda", reading.layers[layer].precision, paper(analyses::paper_frequency.precision));
-  }
+Table frequency_table(const FrequencyReading& reading) {
+  Table table{"k-by-frequency-trends",
+              fmt::format("Arm {}: Spearman's rho over items with their {}. Layers count from 0.",
+                          terminal_line(reading.arm), counted_quantity(reading)),
+              {{.key = "layer", .heading = "layer", .show = whole},
+               {.key = "of", .heading = "of", .show = words},
+               {.key = "rho", .heading = "rho [95%]", .show = with_sign<3>},
+               {.key = "interval", .heading = "interval", .show = ends_as(with_sign<3>), .csv = "rho", .behind = true},
+               {.key = "seed_deviation", .heading = "seeds' sd", .show = fixed<3>},
+               {.key = "partial_rho", .heading = "partial rho [95%]", .show = with_sign<3>},
+               {.key = "partial_interval",
+                .heading = "partial interval",
+                .show = ends_as(with_sign<3>),
+                .csv = "partial_rho",
+                .behind = true},
+               {.key = "naive_p", .heading = "naive p", .show = {Show::Kind::number, naive_p_digits}}}};
+  const bool against_counts = reading.options.against.empty();
+  if (against_counts) table.columns.push_back({.key = "paper_rho", .heading = "paper's rho", .show = with_sign<3>});
+  for_each_quantity(reading, [&](std::size_t layer, const char* name, const FrequencyQuantity& quantity) {
+    const analyses::SeedFrequency& mean = quantity.mean;
+    auto& row = table.rows.emplace_back();
+    row = {
+        layer, name, mean.rho, mean.interval, mean.deviation, mean.partial, mean.partial_interval, naive_p(quantity)};
+    if (!against_counts) return;
+    row.emplace_back();
+    const bool last = layer + 1 == reading.layers.size();  // the paper has one layer
+    if (last) row.back() = name[0] == 'K' ? analyses::paper_frequency.gain : analyses::paper_frequency.precision;
+  });
+  return table;
+}
+
+Table frequency_placebo_table(const FrequencyReading& reading) {
+  Table table{"k-by-frequency-placebos",
+              fmt::format("Arm {}: the same of placebos, and the arm's rho less theirs.", terminal_line(reading.arm)),
+              {{.key = "placebo", .heading = "placebo", .show = verbatim},
+               {.key = "layer", .heading = "layer", .show = whole},
+               {.key = "of", .heading = "of", .show = words},
+               {.key = "rho", .heading = "rho [95%]", .show = with_sign<3>},
+               {.key = "interval", .heading = "interval", .show = ends_as(with_sign<3>), .csv = "rho", .behind = true},
+               {.key = "difference", .heading = "rho less that of the placebo [95%]", .show = with_sign<3>},
+               {.key = "difference_interval",
+                .heading = "interval of the difference",
+                .show = ends_as(with_sign<3>),
+                .csv = "difference",
+                .behind = true}}};
   for (std::size_t i = 0; i < reading.placebos.size(); ++i) {
-    text += fmt::format("\nplacebo {}\n{:<6} {:<7} {:<24} {}\n", terminal_line(reading.placebos[i]), "layer", "of",
-                        "rho [95%]", "rho less that of the placebo [95%]");
-    for (std::size_t layer = 0; layer < reading.layers.size(); ++layer) {
-      text += placebo_row(layer, "K", reading.layers[layer].gain.placebos[i]);
-      text += placebo_row(layer, "lambda", reading.layers[layer].precision.placebos[i]);
+    for_each_quantity(reading, [&](std::size_t layer, const char* name, const FrequencyQuantity& quantity) {
+      const FrequencyQuantity::Placebo& placebo = quantity.placebos[i];
+      table.rows.push_back({reading.placebos[i], layer, name, placebo.mean.rho, placebo.mean.interval,
+                            placebo.difference.value, placebo.difference.interval});
+    });
+  }
+  return table;
+}
+
+std::vector<std::string> frequency_lead(const FrequencyReading& reading) {
+  return {fmt::format("arm {}, {} {}: {}, {}", terminal_line(reading.arm), reading.seeds.size() == 1 ? "seed" : "seeds",
+                      fmt::join(reading.seeds, ", "), counted(reading.users, "user"),
+                      counted(reading.positions, "position")),
+          fmt::format("{} of {} have a position in the test inputs", reading.items,
+                      counted(reading.items_of_catalogue, "item"))};
+}
+
+std::vector<std::string> frequency_sentences(const FrequencyReading& reading) {
+  std::vector<std::string> sentences;
+  const std::string& against = reading.options.against;
+  const std::string what = against.empty() ? std::string("frequency") : terminal_line(against);
+  for_each_quantity(reading, [&](std::size_t layer, const char* name, const FrequencyQuantity& quantity) {
+    const std::string subject = fmt::format("layer {}, {}: ", layer, name);
+    if (!quantity.mean.rho) {
+      sentences.push_back(fmt::format("{}no rho: {}", subject, quantity.mean.rho.reason()));
+      return;
     }
-  }
-  text += "\n";
-  for (std::size_t layer = 0; layer < reading.layers.size(); ++layer) {
-    text += sentences_on(layer, "K", reading.layers[layer].gain, reading);
-    text += sentences_on(layer, "lambda", reading.layers[layer].precision, reading);
-  }
-  text += fmt::format(
-      "\nrho: Spearman over items, an item's mean over its positions against its {}; mean over seeds\n"
+    sentences.push_back(fmt::format("{}{}{}{}", subject,
+                                    in_words(quantity.mean.interval, "rises with " + what, "falls with " + what,
+                                             fmt::format("no trend with {} is shown", what)),
+                                    of_seeds(quantity), ends_of(quantity, against)));
+    for (std::size_t i = 0; i < reading.placebos.size(); ++i)
+      sentences.push_back(
+          fmt::format("  {} placebo {}",
+                      in_words(quantity.placebos[i].difference.interval, "rises more, or falls less, than in",
+                               "rises less, or falls more, than in", "no difference is shown to"),
+                      terminal_line(reading.placebos[i])));
+  });
+  return sentences;
+}
+
+std::vector<std::string> frequency_notes(const FrequencyReading& reading) {
+  const bool counts = reading.options.against.empty();
+  std::vector<std::string> notes = {
+      fmt::format("rho: Spearman over items, an item's mean over its positions against its {}; mean over seeds",
+                  counted_quantity(reading)),
       "95%: over users and items, with these models (jackknife). partial: given the items' mean place and length of "
-      "history\n"
-      "naive p: as if items were independent, which those of one history are not; the largest of the seeds\n"
-      "{}layers count from 0 here\n",
-      against.empty() ? "training count" : terminal_line(against),
-      against.empty() ? fmt::format("paper: {}; ", analyses::paper_frequency.where) : std::string());
-  if (reading.placebos.empty() && against.empty())
-    text +=
-        "Frequency is an input of the filter, through tau_base: a trend alone does not show that it was learned. Set "
-        "a\n"
-        "placebo beside it (--placebo): docs/analyses/k-by-frequency.md\n";
+      "history",
+      "naive p: as if items were independent, which those of one history are not; the largest of the seeds",
+      fmt::format("{}layers count from 0 here",
+                  counts ? fmt::format("paper: {}; ", analyses::paper_frequency.where) : std::string())};
+  if (reading.placebos.empty() && counts)
+    notes.emplace_back(
+        "Frequency is an input of the filter, through tau_base: a trend alone does not show that it was learned. Set a "
+        "placebo beside it (--placebo): docs/analyses/k-by-frequency.md");
+  return notes;
+}
+
+std::string print_frequency(const FrequencyReading& reading) {
+  std::string text =
+      fmt::format("{}\n\n", fmt::join(frequency_lead(reading), "\n")) + text_table(frequency_table(reading));
+  if (!reading.placebos.empty()) text += "\n" + text_table(frequency_placebo_table(reading));
+  text += "\n";
+  for (const std::string& sentence : frequency_sentences(reading)) text += "  " + sentence + "\n";
+  text += "\n";
+  for (const std::string& note : frequency_notes(reading)) text += wrapped(note);
   return text;
 }
 

@@ -81,7 +81,7 @@ std::string row(const ControlledArm& one, std::size_t width) {
 }
 
 /// What the interventions changed, at least, and which changed nothing.
-std::string proof(const InterventionEffects& effects) {
+std::vector<Fact> proof(const InterventionEffects& effects) {
   std::vector<std::string> idle, partly, idle_controls;
   double least = std::numeric_limits<double>::infinity();
   for (const ControlledArm& one : effects.arms) {
@@ -96,19 +96,19 @@ std::string proof(const InterventionEffects& effects) {
     if (one.arm.documents_changed < effects.documents) partly.push_back(name_of(one.arm));
   }
   const std::size_t acted = effects.arms.size() - idle.size();
-  std::string text = fmt::format(
-      "acted     {}{} changed {} site and the logits (the least by {:.3g}); nothing before the first changed position "
-      "moved\n",
-      idle.empty() ? "" : fmt::format("{} of ", acted), counted(effects.arms.size(), "intervention"),
-      acted == 1 ? "its" : "their", least);
+  std::vector<Fact> facts = {
+      {"acted", fmt::format("{}{} changed {} site and the logits (the least by {:.3g}); nothing before the first "
+                            "changed position moved",
+                            idle.empty() ? "" : fmt::format("{} of ", acted),
+                            counted(effects.arms.size(), "intervention"), acted == 1 ? "its" : "their", least)}};
   const auto add = [&](const std::vector<std::string>& names, std::string_view one, std::string_view several) {
     if (names.empty()) return;
-    text += fmt::format("          {} {}: {}\n", names.size(), names.size() == 1 ? one : several, names_of(names));
+    facts.push_back({"", fmt::format("{} {}: {}", names.size(), names.size() == 1 ? one : several, names_of(names))});
   };
   add(idle, "changes nothing", "change nothing");
   add(partly, "changes nothing in some documents", "change nothing in some documents");
   add(idle_controls, "control changes nothing", "controls change nothing");
-  return text;
+  return facts;
 }
 
 std::string worst(const InterventionEffects& effects) {
@@ -141,16 +141,22 @@ std::string missing(const InterventionEffects& effects) {
 
 }  // namespace
 
+std::vector<Fact> interventions_facts(const InterventionEffects& effects, const std::string& of) {
+  std::vector<Fact> facts = proof(effects);
+  const std::string difference =
+      effects.native_answer ? fmt::format("logit of {} minus logit of {}: {:+.4f}; ", printable(effects.answer),
+                                          printable(effects.foil), *effects.native_answer)
+                            : std::string();
+  facts.push_back({"native", fmt::format("{}{:.4f} nats per token; {}", difference, effects.native_nll, of)});
+  return facts;
+}
+
 std::string print_interventions(const InterventionEffects& effects, const std::string& of) {
   std::size_t width = std::string_view("intervention").size();
   for (const ControlledArm& one : effects.arms) width = std::max(width, std::min(name_of(one.arm).size(), widest_name));
-  std::string text = proof(effects);
+  constexpr std::size_t label_width = 10;
+  std::string text = fact_lines(interventions_facts(effects, of), label_width) + "\n";
   const bool answer = effects.native_answer.has_value();
-  text += fmt::format("native    {}{:.4f} nats per token; {}\n\n",
-                      answer ? fmt::format("logit of {} minus logit of {}: {:+.4f}; ", printable(effects.answer),
-                                           printable(effects.foil), *effects.native_answer)
-                             : "",
-                      effects.native_nll, of);
   text += fmt::format("{:<{}}  {:>21}  {:>10}  {:>8}  {:>8}  {:>20}  {:>14}\n", "", width, "norm at the site",
                       "largest", answer ? "logit" : "nats per", "change", "95% over", "change");
   text += fmt::format("{:<{}}  {:>10} {:>10}  {:>10}  {:>8}  {:>8}  {:>20}  {:>14}\n", "intervention", width, "before",

@@ -28,8 +28,8 @@ std::string number_of(const PatchResult& result) {
 }
 
 /// The patches that changed something, and those that did not.
-std::string proof(const PatchingEffects& effects) {
-  std::string text;
+std::vector<Fact> proof(const PatchingEffects& effects) {
+  std::vector<Fact> facts;
   for (const DirectionResult& direction : effects.directions) {
     std::size_t acted = 0;
     double least = std::numeric_limits<double>::infinity();
@@ -38,13 +38,14 @@ std::string proof(const PatchingEffects& effects) {
       ++acted;
       least = std::min(least, result.effect.largest_logit_change);
     }
-    text += fmt::format(
-        "{:<10}{} of {} changed the logits of the last position (the least by {:.3g})\n", name_of(direction.direction),
-        acted,
-        direction.patches.size() == 1 ? std::string("1 patch") : fmt::format("{} patches", direction.patches.size()),
-        least);
+    facts.push_back({std::string(name_of(direction.direction)),
+                     fmt::format("{} of {} changed the logits of the last position (the least by {:.3g})", acted,
+                                 direction.patches.size() == 1 ? std::string("1 patch")
+                                                               : fmt::format("{} patches", direction.patches.size()),
+                                 least)});
   }
-  return text + "          nothing before the first changed position moved\n";
+  facts.push_back({"", "nothing before the first changed position moved"});
+  return facts;
 }
 
 /// The tokens, and where they differ.
@@ -55,8 +56,7 @@ std::string prompts_of(const PatchingEffects& effects) {
     text += fmt::format("{}{} {} | {}", text.empty() ? "" : ", ", i, printable(effects.clean[i]),
                         printable(effects.corrupt[i]));
   }
-  return fmt::format("prompts   {}; they differ at position {} (clean | corrupt)\n",
-                     counted(effects.clean.size(), "token"), text);
+  return fmt::format("{}; they differ at position {} (clean | corrupt)", counted(effects.clean.size(), "token"), text);
 }
 
 std::string meaning(const DirectionResult& direction) {
@@ -130,11 +130,19 @@ Cell whole(const std::optional<std::int64_t>& number) {
 
 }  // namespace
 
+std::vector<Fact> patching_facts(const PatchingEffects& effects) {
+  std::vector<Fact> facts = proof(effects);
+  facts.push_back({"prompts", prompts_of(effects)});
+  facts.push_back({"metric", fmt::format("{} at the last position: clean {:+.4f}, corrupt {:+.4f}",
+                                         effects.metric_words(), effects.clean_metric(), effects.corrupt_metric())});
+  return facts;
+}
+
 std::string print_patching(const PatchingEffects& effects, const std::string& bos) {
-  std::string text = proof(effects) + prompts_of(effects);
-  text += fmt::format("metric    {} at the last position: clean {:+.4f}, corrupt {:+.4f}\n", effects.metric_words(),
-                      effects.clean_metric(), effects.corrupt_metric());
-  text += fmt::format("          {}\n", bos);
+  constexpr std::size_t label_width = 10;
+  std::vector<Fact> facts = patching_facts(effects);
+  facts.push_back({"", bos});
+  std::string text = fact_lines(facts, label_width);
   for (const DirectionResult& direction : effects.directions) text += one_direction(effects, direction);
   const analyses::Measured& one = effects.directions.front().patches.front().normalised;
   text +=

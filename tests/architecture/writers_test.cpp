@@ -84,6 +84,16 @@ TEST(OneWay, ToTheTitleOfAPage) {
   EXPECT_THAT(others, ::testing::IsEmpty());
 }
 
+/// A table of a page is sortable, and in LaTeX and CSV (analyses/table.h). Text of a terminal is neither.
+TEST(OneWay, ToATableOfAPage) {
+  std::vector<std::string> pasted;
+  for (const std::string& place : places_of("<p"
+                                            "re",
+                                            {}))
+    if (place.starts_with("reports/")) pasted.push_back(place);
+  EXPECT_THAT(pasted, ::testing::IsEmpty());
+}
+
 /// Shells split a path at its blanks: QUOTED_PROGRAM (support/program.h) stands in their lines.
 TEST(OneWay, ToTheProgramInALineOfAShell) {
   for (const std::string line : {"GAINLENS_PROGRAM"

@@ -80,6 +80,9 @@ TEST(ErrorOrderReport, HasAFigureATableAndASummary) {
   EXPECT_THAT(bytes_of(folder.path() / "page/tables/run-2/error-by-precision.csv"),
               AllOf(HasSubstr("quantity,bin,users_of_all_seeds,percentile,"), HasSubstr("\nprecision,1,40,0.05,"),
                     HasSubstr("\nconfidence,10,40,0.95,")));
+  EXPECT_THAT(bytes_of(folder.path() / "page/tables/run-2/error-order-by-hit.csv"),
+              AllOf(HasSubstr("quantity,rho,rho_low,rho_high,seed_deviation,"), HasSubstr("\nall rivals,,,,,,,,")));
+  EXPECT_THAT(bytes_of(folder.path() / "page/tables/error-order-by-rank-2.tex"), HasSubstr("history length & "));
   const std::vector<ReadErrorOrder> many(5, ReadErrorOrder{arms.data()});
   EXPECT_THAT(error_order_figure(many).reason(), HasSubstr("5 arms; 4 fit one figure"));
 }

@@ -59,7 +59,7 @@ TEST(FrequencyTerminal, SaysWhichWayAQuantityGoesAndWhyOneIsMissing) {
   const std::string rises = print_frequency(reading_of({"bft", {0}, {model_of(0.01)}}));
   EXPECT_THAT(rises,
               AllOf(HasSubstr("arm bft, seed 0: 40 users, 400 positions\n60 of 60 items have a position"),
-                    HasSubstr("\n0      K       +1.000 [+1.000, +1.000]  –"), HasSubstr("+0.126\n"),
+                    HasSubstr("\n    0  K       +1.000 [+1.000, +1.000]          –"), HasSubstr("+0.126\n"),
                     HasSubstr("layer 0, K: rises with frequency (rarest group of items 0.0700, most frequent 0.520)"),
                     HasSubstr("layer 0, lambda: no rho: the quantity is constant\n")));
   EXPECT_THAT(print_frequency(reading_of({"bft", {0}, {model_of(-0.01)}})),
@@ -93,11 +93,12 @@ TEST(FrequencyTerminal, JudgesTheDifferenceToAPlacebo) {
       flat{"flat", {3, 4}, {model_of(0, 1), model_of(0, 2)}};
   const FrequencyReading above = reading_of(model, {flat, model});
   const std::string text = print_frequency(above);
-  EXPECT_THAT(text,
-              AllOf(HasSubstr("seeds 3, 4"), HasSubstr("placebo flat\n"), HasSubstr("placebo bft\n"),
-                    HasSubstr("    rises more, or falls less, than in placebo flat\n    no difference is shown to "
-                              "placebo bft\n"),
-                    Not(HasSubstr("tau_base"))));
+  EXPECT_THAT(
+      text,
+      AllOf(HasSubstr("seeds 3, 4"), HasSubstr("\nflat         0  K       "), HasSubstr("\nbft          0  lambda  "),
+            HasSubstr("    rises more, or falls less, than in placebo flat\n    no difference is shown to "
+                      "placebo bft\n"),
+            Not(HasSubstr("tau_base"))));
   const analyses::FrequencyQuantity& gain = above.layers[0].gain;
   ASSERT_EQ(gain.placebos.size(), 2u);
   EXPECT_EQ(*gain.placebos[0].difference.value, *gain.mean.rho - *gain.placebos[0].mean.rho);
@@ -139,7 +140,10 @@ TEST(FrequencyReport, HasAFigureATableAndASummary) {
   const WrittenReport written = write_frequency_report(one, folder.path() / "page");
   EXPECT_TRUE(written.left_out.empty());
   EXPECT_TRUE(written.failed.empty());
-  EXPECT_THAT(bytes_of(folder.path() / "page/report.html"), HasSubstr("layer 0, K: rises with frequency"));
+  EXPECT_THAT(bytes_of(folder.path() / "page/report.html"), AllOf(HasSubstr("layer 0, <i>K</i>: rises with frequency"),
+                                                                  HasSubstr("<td>+0.984 [+0.970, +0.998]</td>")));
+  EXPECT_THAT(bytes_of(folder.path() / "page/tables/k-by-frequency-trends.csv"),
+              HasSubstr("layer,of,rho,rho_low,rho_high,seed_deviation,partial_rho,"));
   EXPECT_THAT(bytes_of(folder.path() / "page/tables/k-by-frequency.csv"),
               HasSubstr("\n0,precision,,4,15,46,60,53,7,7,7\n"));
   std::vector<FrequencyReading> arms(2, one.front());

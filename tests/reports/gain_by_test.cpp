@@ -51,7 +51,7 @@ TEST(GainBy, TheTableHasTheChangeOfEveryConditionWithItsInterval) {
   const std::vector<GainByCondition> gains = made_gains();
   const CandidateGains candidate{&gains[0], "share of items"};
   const std::string text = print_gain_by({&candidate, 1});
-  EXPECT_THAT(text, StartsWith("against plain, by share of items\n condition  arm"));
+  EXPECT_THAT(text, StartsWith("Each arm against plain, by share of items.\narm  condition  metric  seeds"));
   for (const analyses::ConditionGain& point : gains[0].points) {
     for (const analyses::MetricGain& gain : point.comparison.metrics) {
       EXPECT_THAT(text, AllOf(HasSubstr(metric_number(gain.seeds.candidate.mean)),
@@ -85,7 +85,8 @@ TEST(GainBy, ThePageHasFigureTableAndSummary) {
   for (const char* file : {"report.html", "gain-by.svg", "summary.json"})
     EXPECT_TRUE(std::filesystem::exists(folder.path() / file)) << file;
   EXPECT_THAT(bytes_of(folder.path() / "report.html"),
-              AllOf(HasSubstr("share &lt;of&gt; items"), HasSubstr("their errors go together")));
+              AllOf(HasSubstr("share &lt;of&gt; items"), HasSubstr("their errors go together"),
+                    HasSubstr("<th scope=\"row\" class=\"text\">bft</th><td>0.25</td><td class=\"text\">hr@10</td>")));
   const std::string csv = bytes_of(folder.path() / "tables/gain-by.csv");
   EXPECT_THAT(csv, StartsWith("candidate,condition,metric,seeds,baseline,candidate_mean,change,low,high,p,holm\n"
                               "bft,0.25,hr@10,3,"));
