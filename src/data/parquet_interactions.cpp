@@ -1,11 +1,13 @@
 #include "data/parquet_interactions.h"
 
+#include "core/available_memory.h"
 #include "core/check.h"
 #include "data/parquet_table.h"
 
 #include <dlfcn.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <fstream>
@@ -49,6 +51,21 @@ OpenParquet load(const std::optional<fs::path>& module, std::string_view where) 
   return reinterpret_cast<OpenParquet>(found);
 }
 
+/// Bounds what a file can claim by its size, as the chunks of a run are bounded (runfile/hdf5.cpp): few bytes of a
+/// damaged or hostile file would otherwise fill the memory.
+ParquetLimits limits_of(const fs::path& path, std::string_view where) {
+  constexpr std::uint64_t most_packing = 1032;                           // of deflate
+  constexpr std::uint64_t never_too_large = std::uint64_t{256} << 20;    // usual pages hold 1 MiB
+  constexpr std::uint64_t never_too_many_rows = std::uint64_t{1} << 24;  // 400 MB as interactions
+  std::error_code error;
+  const std::uint64_t size = fs::file_size(path, error);
+  CHECK(!error, "{}: cannot be read: {}", where, error.message());
+  const std::uint64_t claimed = most_packing * std::min(size, std::uint64_t{1} << 50);
+  const std::uint64_t memory = std::min(std::max(claimed, never_too_large), available_memory().value_or(claimed));
+  return {.memory = static_cast<std::int64_t>(memory),
+          .rows = static_cast<std::int64_t>(std::max(claimed, never_too_many_rows))};
+}
+
 /// A real number that is the name of a user or an item: nothing if it is not whole or may have been rounded.
 std::optional<std::string> name_of(double number) {
   if (!time_fits(number) || number != std::trunc(number)) return std::nullopt;
@@ -60,7 +77,8 @@ class ParquetReader {
   ParquetReader(const fs::path& path, const ColumnOptions& options, OpenParquet open)
       : where_(printable(path.string())) {
     std::string reason;
-    table_.reset(open(path.c_str(), &reason));
+    const ParquetLimits limits = limits_of(path, where_);
+    table_.reset(open(path.c_str(), &limits, &reason));
     if (table_ == nullptr) refuse(reason);
     std::vector<std::string> names;
     for (const ParquetColumn& column : table_->columns()) names.push_back(column.name);
@@ -90,7 +108,7 @@ class ParquetReader {
       if (step == ParquetTable::Step::end) break;
       const std::string fault = add(values, ++row);
       if (!fault.empty()) faults.add(row, fault);
-      result_.check_counts(where_, row);
+      result_.make_room(where_, row);
     }
     CHECK(row > 0, "{}: no interactions, the table has no rows; give a data set", where_);
     faults.raise(where_, fmt::format("each row has a user, an item{}", result_.timed ? " and a time" : ""));

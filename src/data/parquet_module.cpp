@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <utility>
 
@@ -31,6 +32,37 @@ constexpr std::int64_t nanoseconds = 1'000'000'000;
 
 [[noreturn]] void fail(const std::string& reason) {
   throw std::runtime_error(reason);
+}
+
+/// Takes a text off the begin of another.
+bool drop_start(std::string& text, std::string_view start) {
+  const bool found = text.starts_with(start);
+  if (found) text.erase(0, start.size());
+  return found;
+}
+
+/// Why the exception that is being handled was thrown, in one line.
+std::string reason_of_current_exception(const ParquetLimits& limits) {
+  std::string reason = "unknown failure";
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    reason = "Out of memory";
+  } catch (const std::exception& error) {
+    reason = error.what();
+  }
+  // Arrow's own limit of memory is one of its states, which some of its exceptions hold as text alone.
+  if (reason.find("Out of memory") != std::string::npos) {
+    return "it asks for more than " + std::to_string(limits.memory >> 20) +
+           " MiB of memory, which its size does not explain or the machine does not have";
+  }
+  while (reason.ends_with('\n')) reason.pop_back();
+  std::replace(reason.begin(), reason.end(), '\n', ' ');
+  if (drop_start(reason, "Couldn't deserialize thrift: ")) {
+    drop_start(reason, "TProtocolException: ");
+    reason = "its metadata: " + reason;
+  }
+  return reason;
 }
 
 /// Seconds of a number of units. Whole minutes and the seconds behind them are added as those of a date of ISO 8601 are
@@ -210,14 +242,19 @@ std::unique_ptr<Cursor> make_cursor(std::shared_ptr<parquet::ColumnReader> reade
 
 class OpenTable : public ParquetTable {
  public:
-  explicit OpenTable(const std::string& path) {
+  OpenTable(const std::string& path, const ParquetLimits& limits)
+      : limits_(limits), pool_(arrow::system_memory_pool(), limits.memory) {
     // The usual allocator, so that limits and measurements of memory see these pages too.
-    parquet::ReaderProperties properties(arrow::system_memory_pool());
+    parquet::ReaderProperties properties(&pool_);
     properties.enable_buffered_stream();
     properties.set_page_checksum_verification(true);
     file_ = parquet::ParquetFileReader::OpenFile(path, /*memory_map=*/false, properties);
     const auto metadata = file_->metadata();
     if (metadata->is_encryption_algorithm_set()) fail("it is encrypted");
+    if (metadata->num_rows() > limits.rows) {
+      fail("it claims " + std::to_string(metadata->num_rows()) + " rows, and a file of its size may have " +
+           std::to_string(limits.rows));
+    }
     const parquet::SchemaDescriptor& schema = *metadata->schema();
     const auto& root = *schema.group_node();
     for (int field = 0; field < root.field_count(); ++field) {
@@ -256,17 +293,15 @@ class OpenTable : public ParquetTable {
       }
       ++row_;
       return Step::row;
-    } catch (const std::exception& error) {
-      error_ = error.what();
     } catch (...) {
-      error_ = "unknown failure";
+      error_ = reason_of_current_exception(limits_);
     }
     return Step::failed;
   }
 
  private:
   Step end() {
-    if (all_rows_ != file_->metadata()->num_rows()) fail("its row groups have another number of rows than the file");
+    if (all_rows_ != file_->metadata()->num_rows()) fail(other_rows);
     return Step::end;
   }
 
@@ -285,9 +320,14 @@ class OpenTable : public ParquetTable {
     row_ = 0;
     rows_ = group->metadata()->num_rows();
     if (rows_ < 0) fail("a row group has a negative number of rows");
+    if (rows_ > file_->metadata()->num_rows() - all_rows_) fail(other_rows);
     all_rows_ += rows_;
   }
 
+  static constexpr const char* other_rows = "its row groups have another number of rows than the file";
+
+  ParquetLimits limits_;
+  arrow::CappedMemoryPool pool_;  ///< lives longer than what it gives memory to
   std::unique_ptr<parquet::ParquetFileReader> file_;
   std::vector<ParquetColumn> columns_;
   std::vector<int> leaves_;        ///< [column] Parquet's number of it; -1: nested
@@ -303,14 +343,12 @@ class OpenTable : public ParquetTable {
 }  // namespace gainlens::data
 
 /// Named by open_parquet_symbol.
-extern "C" __attribute__((visibility("default"))) gainlens::data::ParquetTable* gainlens_open_parquet_1(
-    const char* path, std::string* error) {
+extern "C" __attribute__((visibility("default"))) gainlens::data::ParquetTable* gainlens_open_parquet_2(
+    const char* path, const gainlens::data::ParquetLimits* limits, std::string* error) {
   try {
-    return new gainlens::data::OpenTable(path);
-  } catch (const std::exception& failure) {
-    *error = failure.what();
+    return new gainlens::data::OpenTable(path, *limits);
   } catch (...) {
-    *error = "unknown failure";
+    *error = gainlens::data::reason_of_current_exception(*limits);
   }
   return nullptr;
 }

@@ -6,6 +6,7 @@
 // throws: an exception of Arrow stays in the module and becomes error().
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,12 @@ struct ParquetValue {
   bool too_fine = false;  ///< a moment between two microseconds, which `number` cannot tell from its neighbours
 };
 
+/// What a file may ask for. Few bytes can claim much: a page of 2 GiB, or 2^31 times the same row.
+struct ParquetLimits {
+  std::int64_t memory = 0;  ///< bytes of all pages, dictionaries and buffers that are held at one time
+  std::int64_t rows = 0;
+};
+
 /// An open file.
 class ParquetTable {
  public:
@@ -57,9 +64,9 @@ class ParquetTable {
 
 /// The function that the module exports. The number goes up with every change of this header: a module of an older
 /// build is then not taken for this one.
-inline constexpr const char* open_parquet_symbol = "gainlens_open_parquet_1";
+inline constexpr const char* open_parquet_symbol = "gainlens_open_parquet_2";
 /// @param error  replaced by the reason if the file cannot be opened; not trusted
 /// @returns  null if the file cannot be opened; the caller deletes the table
-using OpenParquet = ParquetTable* (*)(const char* path, std::string* error);
+using OpenParquet = ParquetTable* (*)(const char* path, const ParquetLimits* limits, std::string* error);
 
 }  // namespace gainlens::data

@@ -1,8 +1,10 @@
 #include "data/raw_interactions.h"
 
+#include "core/available_memory.h"
 #include "core/check.h"
 #include "core/counted.h"
 #include "core/plain_text.h"
+#include "core/quantity.h"
 
 #include <algorithm>
 #include <charconv>
@@ -291,9 +293,18 @@ std::string RawInteractions::add(std::string_view user, std::string_view item, d
   return fault;
 }
 
-void RawInteractions::check_counts(std::string_view where, std::int64_t line) const {
+void RawInteractions::make_room(std::string_view where, std::int64_t line) {
   CHECK(users.size() <= max_names && items.size() <= max_names,
         "{}: more than {} users or items up to {} {}; give a smaller data set", where, max_names, unit(), line);
+  // Grows before it is full, so that the memory is asked for first. The old one is held until all are copied.
+  constexpr std::size_t never_too_many = std::size_t{1} << 22;
+  const std::size_t room = interactions.capacity();
+  if (room < never_too_many || interactions.size() < room - room / 8) return;
+  const auto available = available_memory();
+  CHECK(!available || *available / (2 * sizeof(RawInteraction)) >= room,
+        "{}: more than {} interactions, and {} of memory are available; give a smaller data set", where,
+        interactions.size() - 1, format_bytes(*available));
+  interactions.reserve(2 * room);
 }
 
 void Faults::add(std::int64_t line, std::string_view reason, std::string_view text) {
@@ -329,7 +340,7 @@ RawInteractions parse_interactions(std::string_view content, const NamedFile& fi
   for (; line; line = lines.next()) {
     const std::string fault = parser->read(*line);
     if (!fault.empty()) faults.add(line->number, fault, line->text);
-    result.check_counts(where, line->number);
+    result.make_room(where, line->number);
   }
   faults.raise(where, parser->allowed());
   return result;

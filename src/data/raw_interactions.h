@@ -49,8 +49,11 @@ struct RawInteractions {
   std::string add(std::string_view user, std::string_view item, double time, std::int64_t line);
   /// What RawInteraction::line counts, in messages: "line" or "row".
   std::string_view unit() const { return unit_of(format); }
-  /// @throws InvalidArgument  more users or items than ids; `where` names the file, `line` the last one that was read
-  void check_counts(std::string_view where, std::int64_t line) const;
+  /// Called after each line or row: makes room for more interactions.
+  /// @throws InvalidArgument  more users or items than ids, or more interactions than the memory can hold; `where`
+  /// names
+  ///     the file, `line` the last one that was read
+  void make_room(std::string_view where, std::int64_t line);
 };
 
 /// A file, in messages and by its name.

@@ -1,13 +1,17 @@
 // Every broken data set gets one line that names the place, what is wrong, and what is allowed.
 #include "data/interactions.h"
 
+#include "data/raw_interactions.h"
 #include "support/refusal.h"
 #include "support/text_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 
 namespace gainlens::data {
 namespace broken_interactions_test {
@@ -15,6 +19,7 @@ namespace broken_interactions_test {
 using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 using ::testing::Not;
 using testing::refusal_of;
 using ::testing::StartsWith;
@@ -168,6 +173,26 @@ TEST_F(BrokenInteractions, NobodyIsLeft) {
   EXPECT_THAT(refusal_of([] { read_interactions("none", {.min_item_count = -1}); }),
               HasSubstr("--min-item-count: -1; must be at least 0"));
   EXPECT_THAT(refusal("1 2 3\n2 3 4\n", {}), Not(EndsWith("--min-item-count")));
+}
+
+TEST(TooManyInteractions, AreRefusedBeforeTheMemoryIsFull) {
+  RawInteractions many;
+  many.interactions.resize(std::size_t{1} << 22);  // 100 MB
+  many.make_room("ratings", 1);
+  EXPECT_EQ(many.interactions.capacity(), std::size_t{1} << 23);
+  many.interactions.resize(std::size_t{1} << 23);
+  std::ifstream statm("/proc/self/statm");
+  std::uint64_t pages = 0;
+  for (int column = 0; column < 6; ++column) statm >> pages;
+  rlimit before{};
+  ::getrlimit(RLIMIT_DATA, &before);
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const rlimit now{pages * page + (std::uint64_t{300} << 20), before.rlim_max};  // the next step needs 400 MB
+  ::setrlimit(RLIMIT_DATA, &now);
+  const std::string message = refusal_of([&] { many.make_room("ratings", 1); });
+  ::setrlimit(RLIMIT_DATA, &before);
+  EXPECT_THAT(message, MatchesRegex("ratings: more than 8388607 interactions, and .* of memory are available; "
+                                    "give a smaller data set"));
 }
 
 }  // namespace broken_interactions_test

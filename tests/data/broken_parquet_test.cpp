@@ -22,6 +22,7 @@ namespace broken_parquet_test {
 using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::parquet_file;
 using testing::refusal_of;
 using ::testing::StartsWith;
@@ -117,6 +118,47 @@ TEST_F(BrokenParquet, FilesThatAreNone) {
   const std::string whole = testing::bytes_of(parquet_file("ratings.parquet"));
   EXPECT_EQ(refusal(write_file(folder_.path() / "data.gz", testing::gzipped(whole))),
             "a Parquet file within gzip; unpack it with gunzip");
+}
+
+/// The bytes with another text in the place of one that they hold once.
+std::string replaced(std::string bytes, const std::string& old, const std::string& other) {
+  const std::size_t place = bytes.find(old);
+  EXPECT_NE(place, std::string::npos);
+  EXPECT_EQ(bytes.find(old, place + 1), std::string::npos);
+  return bytes.replace(place, old.size(), other);
+}
+
+TEST_F(BrokenParquet, FewBytesThatClaimMuchMemory) {
+  // The first page of the file: a dictionary of 15 bytes, in 24 compressed ones. Then of 2 GiB.
+  const std::string whole = testing::bytes_of(parquet_file("small.parquet"));
+  const std::string other =
+      replaced(whole, "PAR1\x15\x04\x15\x1e\x15\x30", "PAR1\x15\x04\x15\x1e\x15\xfe\xff\xff\xff\x0f");
+  EXPECT_THAT(refusal(write_file(folder_.path() / "data", other)),
+              StartsWith("not a Parquet file that can be read: it asks for more than 256 MiB of memory, which its size "
+                         "does not explain or the machine does not have; "));
+}
+
+TEST_F(BrokenParquet, FewBytesThatClaimManyRows) {
+  // The number of rows in the footer, 18, stands before the list of row groups. The length of the footer ends the file.
+  const std::string whole = testing::bytes_of(parquet_file("small.parquet"));
+  std::string other = replaced(whole, "\x16\x24\x19", "\x16\x80\x80\x80\x80\x80\x80\x10\x19");
+  other[other.size() - 8] = static_cast<char>(other[other.size() - 8] + 6);
+  EXPECT_THAT(refusal(write_file(folder_.path() / "data", other)),
+              StartsWith("not a Parquet file that can be read: it claims 35184372088832 rows, and a file of its size "
+                         "may have 16777216; "));
+  // Row groups may not have more rows than the file, so that the limit holds for what is read.
+  other = replaced(whole, "\x16\x24\x19", "\x16\x02\x19");
+  EXPECT_THAT(refusal(write_file(folder_.path() / "data", other)),
+              HasSubstr("its row groups have another number of rows than the file; "));
+}
+
+TEST_F(BrokenParquet, WhatArrowSaysIsOneLineInPlainWords) {
+  const std::string whole = testing::bytes_of(parquet_file("small.parquet"));
+  const std::string other = replaced(whole, "PAR1\x15\x04\x15\x1e", "PAR1\x15\x04\x1f\x1e");
+  const std::string message = refusal(write_file(folder_.path() / "data", other));
+  EXPECT_THAT(message, StartsWith("not a Parquet file that can be read: its metadata: "));
+  EXPECT_THAT(message, Not(HasSubstr("\\x0a")));
+  EXPECT_THAT(message, Not(HasSubstr("xception")));
 }
 
 /// A file in memory, read again and again: a file system may wait for the disk at each.
