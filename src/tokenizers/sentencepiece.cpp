@@ -22,6 +22,9 @@ class SentencePiece : public Tokenizer {
  public:
   SentencePiece(std::string_view model, SentencePieceSettings settings) : settings_(std::move(settings)) {
     CHECK(!model.empty(), "{}: empty; a SentencePiece model was expected", settings_.where);
+    const std::string fault = fault_of(model);
+    CHECK(fault.empty(), "{}: not a SentencePiece model that can be used: {}; fetch the file again", settings_.where,
+          fault);
     const auto status = processor_.LoadFromSerializedProto(absl::string_view(model.data(), model.size()));
     CHECK(status.ok(), "{}: not a SentencePiece model ({}); fetch the file again", settings_.where,
           printable(status.message()));

@@ -1,9 +1,14 @@
 #include "tokenizers/sentencepiece_model.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace gainlens::tokenizers {
 namespace {
@@ -44,6 +49,14 @@ class Message {
   std::string bytes_;
 };
 
+/// The number in the first four bytes, or in as many as there are.
+std::uint32_t little_endian(std::string_view bytes) {
+  std::uint32_t number = 0;
+  for (std::size_t i = 0; i < std::min<std::size_t>(4, bytes.size()); ++i)
+    number |= std::uint32_t{static_cast<unsigned char>(bytes[i])} << 8 * i;
+  return number;
+}
+
 /// Reads the fields of a protobuf message one after the other.
 class Fields {
  public:
@@ -51,10 +64,25 @@ class Fields {
 
   /// Goes to the next field. False at the end, and where the bytes are not a message.
   bool next() {
+    content_ = {};
+    number_ = 0;
+    if (bytes_.empty()) return false;
+    broken_ = true;
     const auto tag = varint();
-    if (!tag) return false;
+    if (!tag || *tag > std::numeric_limits<std::uint32_t>::max()) return false;
     field_ = *tag >> 3;
-    switch (*tag & 7) {
+    broken_ = !take_value(*tag & 7);
+    return !broken_;
+  }
+  /// Whether next() ended before the end of the bytes. Groups, which no model has, count as broken.
+  bool broken() const { return broken_; }
+  std::uint64_t field() const { return field_; }
+  std::uint64_t number() const { return number_; }
+  std::string_view content() const { return content_; }
+
+ private:
+  bool take_value(std::uint64_t wire_type) {
+    switch (wire_type) {
       case 0: {
         const auto value = varint();
         number_ = value.value_or(0);
@@ -72,11 +100,6 @@ class Fields {
         return false;
     }
   }
-  std::uint64_t field() const { return field_; }
-  std::uint64_t number() const { return number_; }
-  std::string_view content() const { return content_; }
-
- private:
   std::optional<std::uint64_t> varint() {
     std::uint64_t value = 0;
     for (unsigned shift = 0; shift < 64 && !bytes_.empty(); shift += 7) {
@@ -96,7 +119,77 @@ class Fields {
 
   std::string_view bytes_, content_;
   std::uint64_t field_ = 0, number_ = 0;
+  bool broken_ = false;
 };
+
+/// A double array as darts-clone stores it: one unit of 32 bits for each node, in which a walk along the bytes of a
+/// text goes from place to place. The library walks without looking at the size.
+class DoubleArray {
+ public:
+  explicit DoubleArray(std::string_view bytes) : bytes_(bytes), most_leaves_(bytes.size() / 4, -1) {}
+
+  /// @param values  the values of the leaves are below it
+  /// @param most_prefixes  of one text that the array may hold: the library has room for so many
+  bool is_sound(std::size_t values, int most_prefixes) {
+    if (most_leaves_.empty()) return false;
+    std::vector<std::uint32_t> to_do;
+    const auto visit = [&](std::uint32_t place, int leaves) {
+      if (leaves <= most_leaves_[place]) return;
+      most_leaves_[place] = leaves;
+      to_do.push_back(place);
+    };
+    visit(0, 0);
+    while (!to_do.empty()) {
+      const std::uint32_t place = to_do.back(), unit = at(place), children = place ^ offset(unit);
+      to_do.pop_back();
+      if ((children | 0xFF) >= most_leaves_.size()) return false;
+      int leaves = most_leaves_[place];
+      if ((unit >> 8 & 1) != 0) {
+        if ((at(children) & ~leaf) >= values || ++leaves > most_prefixes) return false;
+      }
+      for (std::uint32_t label = 0; label < 256; ++label) {
+        if ((at(children ^ label) & (leaf | 0xFF)) == label) visit(children ^ label, leaves);
+      }
+    }
+    return true;
+  }
+
+ private:
+  static constexpr std::uint32_t leaf = std::uint32_t{1} << 31;
+
+  static std::uint32_t offset(std::uint32_t unit) { return unit >> 10 << ((unit & 0x200) >> 6); }
+  std::uint32_t at(std::uint32_t place) const { return little_endian(bytes_.substr(std::size_t{4} * place)); }
+
+  std::string_view bytes_;
+  std::vector<int> most_leaves_;  ///< [place] on a way to it; -1: none was found
+};
+
+/// Whether the library can use this map of characters without leaving it: the size of a double array, the array, and
+/// texts that end with zeros, at whose places the leaves point.
+bool is_sound_map(std::string_view map) {
+  constexpr int most_prefixes = 32;  // kMaxTrieResultsSize of SentencePiece's normalizer.h
+  if (map.empty()) return true;
+  if (map.size() < 8) return false;
+  const std::size_t size = little_endian(map);
+  if (size % 4 != 0 || size > map.size() - 4) return false;
+  const std::string_view texts = map.substr(4 + size);
+  return (texts.empty() || texts.back() == '\0') &&
+         DoubleArray(map.substr(4, size)).is_sound(texts.size(), most_prefixes);
+}
+
+/// The most texts of which each is the start of the next.
+std::size_t longest_chain(std::vector<std::string_view> texts) {
+  std::ranges::sort(texts);
+  texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
+  std::vector<std::string_view> chain;
+  std::size_t longest = 0;
+  for (const std::string_view text : texts) {
+    while (!chain.empty() && !text.starts_with(chain.back())) chain.pop_back();
+    chain.push_back(text);
+    longest = std::max(longest, chain.size());
+  }
+  return longest;
+}
 
 std::string piece_message(const Piece& piece) {
   Message message;
@@ -133,6 +226,35 @@ std::string normalizer_message(const SentencePieceModel& model) {
 }
 
 }  // namespace
+
+std::string fault_of(std::string_view model) {
+  constexpr std::uint64_t pieces = 1, normalizer = 3, denormalizer = 5;
+  constexpr std::size_t most_fields = std::size_t{1} << 23;  // the largest vocabularies have 2^20
+  constexpr std::size_t most_in_a_row = 64;                  // kResultSize of SentencePiece's normalizer.cc
+  std::vector<std::string_view> user_defined;
+  std::size_t count = 0;
+  Fields fields(model);
+  while (fields.next() && ++count <= most_fields) {
+    Fields inner(fields.content());
+    std::string_view text;
+    bool own = false;
+    while (inner.next() && ++count <= most_fields) {
+      if (fields.field() == pieces && inner.field() == 1) text = inner.content();
+      if (fields.field() == pieces && inner.field() == 3)
+        own = own || static_cast<std::uint32_t>(inner.number()) == std::uint32_t{4};  // PieceType::user_defined
+      if ((fields.field() == normalizer || fields.field() == denormalizer) && inner.field() == 2 &&
+          !is_sound_map(inner.content()))
+        return "its map of characters is damaged";
+    }
+    if (inner.broken()) return "one of its parts is damaged";
+    if (own) user_defined.push_back(text);
+  }
+  if (count > most_fields) return fmt::format("it has more than {} fields", most_fields);
+  if (fields.broken()) return "it is no message of protobuf, or is truncated";
+  if (longest_chain(user_defined) > most_in_a_row)
+    return fmt::format("more than {} of its own pieces begin with each other", most_in_a_row);
+  return "";
+}
 
 SentencePieceFacts read_facts(std::string_view model) {
   SentencePieceFacts facts;

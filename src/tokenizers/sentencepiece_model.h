@@ -33,6 +33,11 @@ struct SentencePieceModel {
 /// sentencepiece_model.proto of google/sentencepiece; encoding: protobuf.dev, "Encoding".
 std::string serialise(const SentencePieceModel& model);
 
+/// What makes the library leave its arrays, or take memory without bound, for the bytes of a `ModelProto`; empty if
+/// nothing does. It walks the map of characters (a double array, and the texts that it names) without looking at sizes,
+/// and has room for so many pieces that begin with each other. What else can be wrong it finds itself.
+std::string fault_of(std::string_view model);
+
 /// What decides whether a text can be encoded in parts.
 struct SentencePieceFacts {
   enum class Algorithm : std::uint8_t { unigram = 1, bpe, word, character };
