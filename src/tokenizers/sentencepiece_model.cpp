@@ -79,6 +79,7 @@ class Fields {
   std::uint64_t field() const { return field_; }
   std::uint64_t number() const { return number_; }
   std::string_view content() const { return content_; }
+  std::string_view rest() const { return bytes_; }
 
  private:
   bool take_value(std::uint64_t wire_type) {
@@ -254,6 +255,15 @@ std::string fault_of(std::string_view model) {
   if (longest_chain(user_defined) > most_in_a_row)
     return fmt::format("more than {} of its own pieces begin with each other", most_in_a_row);
   return "";
+}
+
+std::string without_self_test(std::string_view model) {
+  constexpr std::uint64_t self_test = 4;
+  std::string others;
+  std::string_view rest = model;
+  for (Fields fields(model); fields.next(); rest = fields.rest())
+    if (fields.field() != self_test) others += rest.substr(0, rest.size() - fields.rest().size());
+  return others;
 }
 
 SentencePieceFacts read_facts(std::string_view model) {

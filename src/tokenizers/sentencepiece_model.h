@@ -38,6 +38,9 @@ std::string serialise(const SentencePieceModel& model);
 /// and has room for so many pieces that begin with each other. What else can be wrong it finds itself.
 std::string fault_of(std::string_view model);
 
+/// The model without the texts by which it can test itself: the library would print those that fail as they are.
+std::string without_self_test(std::string_view model);
+
 /// What decides whether a text can be encoded in parts.
 struct SentencePieceFacts {
   enum class Algorithm : std::uint8_t { unigram = 1, bpe, word, character };

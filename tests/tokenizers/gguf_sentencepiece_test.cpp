@@ -1,6 +1,7 @@
 // Vocabularies of type "llama" in GGUF files: small ones made by hand, and the serialised model made from them.
 #include "core/error.h"
 #include "support/gemma.h"
+#include "support/text_file.h"
 #include "tokenizers/gguf_vocabularies.h"
 #include "tokenizers/sentencepiece_model.h"
 
@@ -195,6 +196,99 @@ TEST(GgufSentencePiece, GemmaKeepsSpacesAndControlSigns) {
   EXPECT_EQ(tokenizer->encode("Hello world!"), (Ids{9259, 1902, 236888}));
   EXPECT_EQ(tokenizer->encode("  \n\n<table>"), (Ids{138, 108, 168}));
   EXPECT_GT(tokenizer->encode("<bos>").size(), 1u);
+}
+
+/// A field of protobuf that holds bytes.
+std::string field(char number, const std::string& content) {
+  std::string bytes(1, static_cast<char>(number << 3 | 2));
+  std::size_t size = content.size();
+  for (; size >= 0x80; size >>= 7) bytes += static_cast<char>((size & 0x7F) | 0x80);
+  return bytes + static_cast<char>(size) + content;
+}
+
+/// A map of characters for one key, "a": a double array of 768 units, and a text behind it.
+struct CharacterMap {
+  static constexpr std::uint32_t leaf = std::uint32_t{1} << 31, a = 0x61;
+  std::vector<std::uint32_t> units = std::vector<std::uint32_t>(768);
+  std::string texts = std::string("b\0", 2);
+
+  CharacterMap() {
+    units[0] = 256 << 10;                                 // its children stand from 256 on
+    units[256 ^ a] = a | 1 << 8 | (256 ^ a ^ 512) << 10;  // has a leaf, at 512
+    units[512] = leaf;                                    // the value 0
+  }
+  std::string bytes() const {
+    std::string map;
+    const auto add = [&](std::uint32_t unit) {
+      for (int shift = 0; shift < 32; shift += 8) map += static_cast<char>(unit >> shift & 0xFF);
+    };
+    add(static_cast<std::uint32_t>(4 * units.size()));
+    for (const std::uint32_t unit : units) add(unit);
+    return map + texts;
+  }
+  /// In a model, as the map before (3) or after (5) the pieces.
+  std::string fault(char normalizer = 3) const { return fault_of(field(normalizer, field(2, bytes()))); }
+};
+
+TEST(SentencePieceFaults, AMapOfCharactersStaysWithinItself) {
+  const std::string damaged = "its map of characters is damaged";
+  EXPECT_EQ(CharacterMap().fault(), "");
+  CharacterMap map;
+  map.units[0] = 768 << 10;  // children beyond the array
+  EXPECT_EQ(map.fault(), damaged);
+  EXPECT_EQ(map.fault(5), damaged);
+  EXPECT_EQ(map.fault(4), "");  // another part of the model
+  map = {};
+  map.units[512] |= 2;  // a text behind the last one
+  EXPECT_EQ(map.fault(), damaged);
+  map = {};
+  map.texts = "b";  // a text without an end
+  EXPECT_EQ(map.fault(), damaged);
+  map = {};
+  map.units.resize(700);
+  EXPECT_EQ(map.fault(), damaged);
+  map = {};
+  map.units[256 ^ CharacterMap::a] = CharacterMap::a | 1 << 8 | CharacterMap::a << 10;  // "a", "aa", "aaa" and so on
+  map.units[256] = CharacterMap::leaf;
+  EXPECT_EQ(map.fault(), damaged);
+  EXPECT_EQ(fault_of(field(3, field(2, std::string("\0\0\0\0b\0", 6)))), damaged);
+}
+
+TEST(SentencePieceFaults, ManyPiecesThatBeginWithEachOther) {
+  const auto fault = [](std::size_t count, const std::string& type) {
+    std::string model;
+    for (std::size_t size = 1; size <= count; ++size) model += field(1, field(1, std::string(size, 'a')) + type);
+    return fault_of(model + field(1, field(1, "b") + type));
+  };
+  EXPECT_EQ(fault(64, "\x18\x04"), "");
+  EXPECT_EQ(fault(65, "\x18\x04"), "more than 64 of its own pieces begin with each other");
+  EXPECT_EQ(fault(65, "\x18\x01"), "");
+}
+
+TEST(SentencePieceFaults, WhatOtherReadersOfProtobufWouldSeeOtherwise) {
+  EXPECT_EQ(fault_of("\x0b\x0c"), "it is no message of protobuf, or is truncated");  // a group
+  EXPECT_EQ(fault_of("\x0a\x05z"), "it is no message of protobuf, or is truncated");
+  EXPECT_EQ(fault_of(field(1, "\x0a\x05z")), "one of its parts is damaged");
+  std::string many;
+  for (std::size_t i = 0; i <= std::size_t{1} << 23; ++i) many += std::string("\x0a\0", 2);
+  EXPECT_EQ(fault_of(many), "it has more than 8388608 fields");
+}
+
+TEST(SentencePieceFaults, AreRefusedBeforeTheLibrarySeesThem) {
+  const testing::TemporaryFolder folder;
+  SentencePieceModel model;
+  model.pieces = {{"<unk>", 0, PieceType::unknown}, {"a", -1, PieceType::normal}};
+  const auto path = folder.path() / "tokenizer.model";
+  CharacterMap map;
+  testing::write_file(path, serialise(model) + field(3, field(2, map.bytes())));
+  EXPECT_NO_THROW(open_sentencepiece(path)->encode("a"));
+  map.units[0] = 0x7FFFFE00;  // 2 GiB away
+  testing::write_file(path, serialise(model) + field(3, field(2, map.bytes())));
+  EXPECT_THAT(
+      [&] { open_sentencepiece(path); },
+      ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("tokenizer.model: not a SentencePiece model that can be used: "
+                                                     "its map of characters is damaged; fetch the file again"),
+                                           Not(HasSubstr("\n")))));
 }
 
 }  // namespace gguf_sentencepiece_test
