@@ -54,13 +54,13 @@ OpenParquet load(const std::optional<fs::path>& module, std::string_view where) 
 /// Bounds what a file can claim by its size, as the chunks of a run are bounded (runfile/hdf5.cpp): few bytes of a
 /// damaged or hostile file would otherwise fill the memory.
 ParquetLimits limits_of(const fs::path& path, std::string_view where) {
-  constexpr std::uint64_t most_packing = 1032;                           // of deflate
+  constexpr std::uint64_t max_packing = 1032;                           // of deflate
   constexpr std::uint64_t never_too_large = std::uint64_t{256} << 20;    // usual pages hold 1 MiB
   constexpr std::uint64_t never_too_many_rows = std::uint64_t{1} << 24;  // 400 MB as interactions
   std::error_code error;
   const std::uint64_t size = fs::file_size(path, error);
   CHECK(!error, "{}: cannot be read: {}", where, error.message());
-  const std::uint64_t claimed = most_packing * std::min(size, std::uint64_t{1} << 50);
+  const std::uint64_t claimed = max_packing * std::min(size, std::uint64_t{1} << 50);
   const std::uint64_t memory = std::min(std::max(claimed, never_too_large), available_memory().value_or(claimed));
   return {.memory = static_cast<std::int64_t>(memory),
           .rows = static_cast<std::int64_t>(std::max(claimed, never_too_many_rows))};
