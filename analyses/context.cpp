@@ -124,18 +124,18 @@ ContextPoint read_point(const runfile::RunReader& reader, const Length& length, 
                         double margin) {
   const Measured unset = Measured::none("not compared yet");
   const Change unknown = no_change(unset.reason(), margin);
-  return {length,
-          false,
-          {},
-          aggregate(reader, "n_eff", length, layers),
-          aggregate(reader, "gate", length, layers),
-          aggregate(reader, "observation_precision", length, layers),
-          unset,
-          unset,
-          Maybe<Interval>::none(unset.reason()),
-          unknown,
-          unknown,
-          unknown};
+  return {.length = length,
+          .extrapolated = false,
+          .set_apart = {},
+          .n_eff = aggregate(reader, "n_eff", length, layers),
+          .gate = aggregate(reader, "gate", length, layers),
+          .observation_precision = aggregate(reader, "observation_precision", length, layers),
+          .precision_ratio = unset,
+          .precision_ratio_deviation = unset,
+          .precision_ratio_interval = Maybe<Interval>::none(unset.reason()),
+          .logit_gate = unknown,
+          .log_precision = unknown,
+          .difference = unknown};
 }
 
 std::string margin_meaning(double margin) {

@@ -78,7 +78,7 @@ std::vector<EffectMap> head_maps(const InterventionEffects& effects) {
       layers.insert(place.layer);
       columns = std::max(columns, place.head + 1);
     }
-    EffectMap& map = maps.emplace_back(empty_map(title, true, layers, columns));
+    EffectMap& map = maps.emplace_back(empty_map(title, /*heads=*/true, layers, columns));
     for (const auto& [place, index] : arms) {
       const ArmEffect& arm = effects.arms[index].arm;
       const auto row = std::distance(layers.begin(), layers.find(place.layer));

@@ -58,8 +58,8 @@ std::vector<GainDecision> decide(std::span<const ArmComparison> comparisons) {
   for (std::size_t i = 0; i < comparisons.size(); ++i) {
     const std::vector<MetricGain>& metrics = comparisons[i].metrics;
     for (std::size_t metric = 0; metric < metrics.size(); ++metric)
-      decisions.push_back(
-          decision_of(i, metric, metrics[metric].log_ratio, comparisons[i].baseline_seeds.size(), true));
+      decisions.push_back(decision_of(i, metric, metrics[metric].log_ratio, comparisons[i].baseline_seeds.size(),
+                                      /*higher_is_better=*/true));
   }
   return with_holm(std::move(decisions));
 }

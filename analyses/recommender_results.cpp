@@ -79,7 +79,17 @@ std::vector<std::vector<SeedValues>> strata_of(const RecommenderArm& arm, const 
 }
 
 ArmResult result_of(const RecommenderArm& arm, const RecommenderResults& all) {
-  ArmResult result{arm.name(), arm.seeds(), {}, false, {}, {}, {}, over_seeds({}, "no seed is trained"), {}, {}, {}};
+  ArmResult result{.name = arm.name(),
+                   .finished = arm.seeds(),
+                   .missing = {},
+                   .trained = false,
+                   .epochs = {},
+                   .best_epochs = {},
+                   .test = {},
+                   .validation = over_seeds({}, "no seed is trained"),
+                   .by_item = {},
+                   .by_user = {},
+                   .curves = {}};
   for (std::size_t seed = 0; seed < arm.run->seeds.size(); ++seed) {
     if (!arm.run->result(arm.arm, seed)) result.missing.push_back(arm.run->seeds[seed]);
   }

@@ -27,13 +27,13 @@ std::vector<double> without_zeros(std::span<const double> differences) {
 
 /// A test without its p. The two patterns in which all signs agree are the most extreme ones.
 SignedTest untested(double statistic, std::size_t pairs, std::size_t all) {
-  return {statistic,
-          pairs,
-          all - pairs,
-          std::min(std::exp2(static_cast<double>(pairs)), 1e300),
-          pairs == 0 ? 1.0 : std::exp2(1 - static_cast<double>(pairs)),
-          Measured::none("not tested yet"),
-          true};
+  return {.statistic = statistic,
+          .pairs = pairs,
+          .zeros = all - pairs,
+          .arrangements = std::min(std::exp2(static_cast<double>(pairs)), 1e300),
+          .least_p = pairs == 0 ? 1.0 : std::exp2(1 - static_cast<double>(pairs)),
+          .p = Measured::none("not tested yet"),
+          .exact = true};
 }
 
 void decide(SignedTest& test, double p) {

@@ -46,7 +46,10 @@ struct SinkCells {
 };
 
 SinkCells read_sink_cells(const runfile::RunReader& reader, const std::vector<Length>& lengths) {
-  SinkCells cells{Cells::read(reader, "summary/bos_mass"), Maybe<Cells>::none("the run has no /sinks"), false, {}};
+  SinkCells cells{.bos_mass = Cells::read(reader, "summary/bos_mass"),
+                  .total_mass = Maybe<Cells>::none("the run has no /sinks"),
+                  .first_keys_only = false,
+                  .gains = {}};
   if (reader.request().statistics) {
     std::vector<std::int64_t> tokens;
     tokens.reserve(lengths.size());
@@ -329,8 +332,8 @@ SinkVsK sink_vs_k(const runfile::RunReader& reader, const Options& options) {
   check(options);
   const SinkCells cells = read_sink_cells(reader, lengths);
   std::vector<SinkPoint> points = read_points(reader, cells, lengths, values_left_out);
-  const Mass bos{{bos_mass_name, "K"}, &SinkPoint::bos_mass, cells.bos_mass, true};
-  const Mass total{{total_mass_name, "K"}, &SinkPoint::total_mass, cells.total_mass, false};
+  const Mass bos{{bos_mass_name, "K"}, &SinkPoint::bos_mass, cells.bos_mass, /*sets_apart=*/true};
+  const Mass total{{total_mass_name, "K"}, &SinkPoint::total_mass, cells.total_mass, /*sets_apart=*/false};
   const auto with_every_gain = [&](const Mass& mass) {
     return [&]<std::size_t... variant>(std::index_sequence<variant...>) {
       return std::array{correlate(reader, cells, lengths, points, mass, variant, options.resampling)...};

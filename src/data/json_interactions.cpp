@@ -147,7 +147,8 @@ JsonParser::JsonParser(RawInteractions& result, const DataLine& first, const Col
   if (keys_ == amazon_keys) {
     result.format = InteractionFormat::amazon;  // what earlier versions called it, in stored requests
   } else {
-    result.columns = ReadColumns{keys_[user_place], keys_[item_place], {}, {}, {}, false};
+    result.columns =
+        ReadColumns{.user = keys_[user_place], .item = keys_[item_place], .time = {}, .delimiter = {}, .quotes = {}};
     if (places.time) result.columns->time = keys_[time_place];
   }
 }

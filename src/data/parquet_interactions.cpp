@@ -85,7 +85,8 @@ class ParquetReader {
     const ColumnPlaces places = find_columns(names, options, parquet_columns, where_);
     result_.format = InteractionFormat::parquet;
     result_.timed = places.time.has_value();
-    result_.columns = ReadColumns{names[places.user], names[places.item], {}, {}, {}, false};
+    result_.columns =
+        ReadColumns{.user = names[places.user], .item = names[places.item], .time = {}, .delimiter = {}, .quotes = {}};
     user_ = named(places.user, "users", "--user-column");
     item_ = named(places.item, "items", "--item-column");
     std::vector<std::size_t> chosen = {places.user, places.item};

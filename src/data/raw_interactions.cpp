@@ -163,9 +163,9 @@ class RecBoleParser : public LineParser {
     CHECK(std::all_of(columns.begin(), columns.end(), is_recbole_column),
           "{}: the header '{}' has columns that are not name:type; split columns by one tab", where,
           printable(header, shown_bytes));
-    user_ = *find(columns, "user_id", "token", true, where);
-    item_ = *find(columns, "item_id", "token", true, where);
-    time_ = find(columns, "timestamp", "float", false, where);
+    user_ = *find(columns, "user_id", "token", /*needed=*/true, where);
+    item_ = *find(columns, "item_id", "token", /*needed=*/true, where);
+    time_ = find(columns, "timestamp", "float", /*needed=*/false, where);
     result.timed = time_.has_value();
   }
   std::string read(const DataLine& line) override {

@@ -37,7 +37,8 @@ TableParser::TableParser(RawInteractions& result, const DataLine& first, char de
   columns_ = names.size();
   places_ = find_columns(names, options, table_columns, where);
   result.timed = places_.time.has_value();
-  result.columns = ReadColumns{names[places_.user], names[places_.item], {}, delimiter, quotes_, false};
+  result.columns = ReadColumns{
+      .user = names[places_.user], .item = names[places_.item], .time = {}, .delimiter = delimiter, .quotes = quotes_};
   if (places_.time) result.columns->time = names[*places_.time];
 }
 

@@ -65,8 +65,11 @@ void JsonNode::unsupported(std::string_view what) const {
 }
 
 void JsonNode::expect(bool fits, std::string_view wanted) const {
-  CHECK(fits, "{}: {} found; must be {}", where_,
-        printable(value_->dump(-1, ' ', false, Json::error_handler_t::replace), 60), wanted);
+  CHECK(
+      fits, "{}: {} found; must be {}", where_,
+      printable(
+          value_->dump(/*indent=*/-1, /*indent_char=*/' ', /*ensure_ascii=*/false, Json::error_handler_t::replace), 60),
+      wanted);
 }
 
 }  // namespace gainlens::tokenizers

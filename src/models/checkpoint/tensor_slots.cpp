@@ -44,7 +44,8 @@ class SlotList {
     for (const std::string_view field : fields) biases.push_back(std::string(field) + "_bias");
     add_rows(fmt::format("{}{}.weight", at_, module), {fields.begin(), fields.end()}, order, names_.transposed, rotary,
              groups);
-    add_rows(fmt::format("{}{}.bias", at_, module), {biases.begin(), biases.end()}, order, false, rotary, groups);
+    add_rows(fmt::format("{}{}.bias", at_, module), {biases.begin(), biases.end()}, order,
+             /*transposed=*/false, rotary, groups);
   }
   void attention();
   void latent();
@@ -135,7 +136,7 @@ void SlotList::latent() {
   pair_at_end(first, 1);
   norm(names_.key_latent_norm, "key_latent_norm");
   if (!names_.key_value_of_latent.empty()) {
-    linear(names_.key_value_of_latent, {"key", "value"}, RowOrder::grouped, false, config_.heads);
+    linear(names_.key_value_of_latent, {"key", "value"}, RowOrder::grouped, /*rotary=*/false, config_.heads);
     return;
   }
   stack_of_heads(names_.key_of_latent, "key", /*transposed=*/true);

@@ -170,7 +170,7 @@ std::vector<WeightField> layer_fields(const DecoderConfig& config, std::int64_t 
 
 std::vector<WeightField> outer_fields(const DecoderConfig& config) {
   FieldList list;
-  list.add("embedding", Kind::embedding, {config.vocabulary, config.width}, true);
+  list.add("embedding", Kind::embedding, {config.vocabulary, config.width}, /*wanted=*/true);
   list.add("position_embedding", Kind::embedding, {config.position_offset + config.max_positions, config.width},
            config.positions == Positions::learned);
   list.norm("embedding_norm", config.width, config.embedding_norm);
