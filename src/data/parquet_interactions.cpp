@@ -54,7 +54,7 @@ OpenParquet load(const std::optional<fs::path>& module, std::string_view where) 
 /// Bounds what a file can claim by its size, as the chunks of a run are bounded (runfile/hdf5.cpp): few bytes of a
 /// damaged or hostile file would otherwise fill the memory.
 ParquetLimits limits_of(const fs::path& path, std::string_view where) {
-  constexpr std::uint64_t max_packing = 1032;                           // of deflate
+  constexpr std::uint64_t max_packing = 1032;                            // of deflate
   constexpr std::uint64_t never_too_large = std::uint64_t{256} << 20;    // usual pages hold 1 MiB
   constexpr std::uint64_t never_too_many_rows = std::uint64_t{1} << 24;  // 400 MB as interactions
   std::error_code error;

@@ -8,7 +8,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* tops[] = {"src", "hooks", "data", "analyses", "reports", "bench",
+constexpr const char* tops[] = {"src",   "hooks",    "data", "analyses", "reports", "bench",
                                 "tests", "examples", "docs", "scripts",  "cmake"};
 
 bool is_skipped(const std::string& folder) {

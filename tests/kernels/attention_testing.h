@@ -7,7 +7,8 @@
 
 namespace gainlens::kernels::testing {
 
-/// The factor on tolerances: 2 where there is no fused multiply-add, so that each product is rounded before it is added.
+/// The factor on tolerances: 2 where there is no fused multiply-add, so that each product is rounded before it is
+/// added.
 inline double machine_factor() {
 #if defined(__x86_64__)
   if (instruction_limit() == InstructionLimit::sse4 || !__builtin_cpu_supports("fma")) return 2;

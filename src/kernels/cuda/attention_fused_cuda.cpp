@@ -3,8 +3,8 @@
 #include "kernels/cuda/attention_fused.h"
 
 #include "core/check.h"
-#include "kernels/cuda/fused_call.h"
 #include "kernels/cuda/fused_arguments.h"
+#include "kernels/cuda/fused_call.h"
 
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
