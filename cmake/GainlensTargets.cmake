@@ -45,8 +45,8 @@ set(GAINLENS_TEST_OPTIMISATION $<$<CONFIG:Release>:-O1>)
 # sources of the command line take 25 s of a processor to compile with it, and 46 s with -O3.
 set(GAINLENS_WORDS_OPTIMISATION $<$<CONFIG:Release>:-O1>)
 
-# Of folders whose time is spent in the libraries that they call (kernels, libtorch): eight sources of src/models take 14
-# s of a processor to compile with it, and 25 s with -O3.
+# Of folders whose time is spent in the libraries that they call (kernels, libtorch): eight sources of src/models take
+# 14 s of a processor to compile with it, and 25 s with -O3.
 set(GAINLENS_CALLS_OPTIMISATION $<$<CONFIG:Release>:-O1>)
 
 # gainlens_library(NAME [TORCH] SOURCES file... [ALONE regex] [DEPENDS target...] [PRIVATE_DEPENDS target...])
