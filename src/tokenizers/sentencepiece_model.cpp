@@ -130,8 +130,8 @@ class DoubleArray {
   explicit DoubleArray(std::string_view bytes) : bytes_(bytes), most_leaves_(bytes.size() / 4, -1) {}
 
   /// @param values  the values of the leaves are below it
-  /// @param most_prefixes  of one text that the array may hold: the library has room for so many
-  bool is_sound(std::size_t values, int most_prefixes) {
+  /// @param max_prefixes  of one text that the array may hold: the library has room for so many
+  bool is_sound(std::size_t values, int max_prefixes) {
     if (most_leaves_.empty()) return false;
     std::vector<std::uint32_t> to_do;
     const auto visit = [&](std::uint32_t place, int leaves) {
@@ -146,7 +146,7 @@ class DoubleArray {
       if ((children | 0xFF) >= most_leaves_.size()) return false;
       int leaves = most_leaves_[place];
       if ((unit >> 8 & 1) != 0) {
-        if ((at(children) & ~leaf) >= values || ++leaves > most_prefixes) return false;
+        if ((at(children) & ~leaf) >= values || ++leaves > max_prefixes) return false;
       }
       for (std::uint32_t label = 0; label < 256; ++label) {
         if ((at(children ^ label) & (leaf | 0xFF)) == label) visit(children ^ label, leaves);
@@ -168,14 +168,14 @@ class DoubleArray {
 /// Whether the library can use this map of characters without leaving it: the size of a double array, the array, and
 /// texts that end with zeros, at whose places the leaves point.
 bool is_sound_map(std::string_view map) {
-  constexpr int most_prefixes = 32;  // kMaxTrieResultsSize of SentencePiece's normalizer.h
+  constexpr int max_prefixes = 32;  // kMaxTrieResultsSize of SentencePiece's normalizer.h
   if (map.empty()) return true;
   if (map.size() < 8) return false;
   const std::size_t size = little_endian(map);
   if (size % 4 != 0 || size > map.size() - 4) return false;
   const std::string_view texts = map.substr(4 + size);
   return (texts.empty() || texts.back() == '\0') &&
-         DoubleArray(map.substr(4, size)).is_sound(texts.size(), most_prefixes);
+         DoubleArray(map.substr(4, size)).is_sound(texts.size(), max_prefixes);
 }
 
 /// The most texts of which each is the start of the next.
@@ -230,16 +230,16 @@ std::string normalizer_message(const SentencePieceModel& model) {
 
 std::string fault_of(std::string_view model) {
   constexpr std::uint64_t pieces = 1, normalizer = 3, denormalizer = 5;
-  constexpr std::size_t most_fields = std::size_t{1} << 23;  // the largest vocabularies have 2^20
-  constexpr std::size_t most_in_a_row = 64;                  // kResultSize of SentencePiece's normalizer.cc
+  constexpr std::size_t max_fields = std::size_t{1} << 23;  // the largest vocabularies have 2^20
+  constexpr std::size_t max_in_a_row = 64;                  // kResultSize of SentencePiece's normalizer.cc
   std::vector<std::string_view> user_defined;
   std::size_t count = 0;
   Fields fields(model);
-  while (fields.next() && ++count <= most_fields) {
+  while (fields.next() && ++count <= max_fields) {
     Fields inner(fields.content());
     std::string_view text;
     bool own = false;
-    while (inner.next() && ++count <= most_fields) {
+    while (inner.next() && ++count <= max_fields) {
       if (fields.field() == pieces && inner.field() == 1) text = inner.content();
       if (fields.field() == pieces && inner.field() == 3)
         own = own || static_cast<std::uint32_t>(inner.number()) == std::uint32_t{4};  // PieceType::user_defined
@@ -250,10 +250,10 @@ std::string fault_of(std::string_view model) {
     if (inner.broken()) return "one of its parts is damaged";
     if (own) user_defined.push_back(text);
   }
-  if (count > most_fields) return fmt::format("it has more than {} fields", most_fields);
+  if (count > max_fields) return fmt::format("it has more than {} fields", max_fields);
   if (fields.broken()) return "it is no message of protobuf, or is truncated";
-  if (longest_chain(user_defined) > most_in_a_row)
-    return fmt::format("more than {} of its own pieces begin with each other", most_in_a_row);
+  if (longest_chain(user_defined) > max_in_a_row)
+    return fmt::format("more than {} of its own pieces begin with each other", max_in_a_row);
   return "";
 }
 
