@@ -96,6 +96,7 @@ CheckOutcome finished(const CheckedExperiment& checked) {
 }
 
 CheckOutcome levels(const CheckedExperiment& checked) {
+  if (checked.alone) return not_known("which levels there are; this is one training alone, so give the run");
   std::set<std::string> arms, variants;
   for (const std::string& label : checked.run.arms) {
     if (!runfile::noise_of_variant(runfile::variant_of(label))) continue;

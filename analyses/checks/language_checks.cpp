@@ -6,6 +6,7 @@
 #include "core/counted.h"
 #include "core/divergence.h"
 #include "core/json.h"
+#include "runfile/checksum_list.h"
 #include "runfile/training_request.h"
 
 #include <fmt/ranges.h>
@@ -13,8 +14,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <map>
 #include <string_view>
+#include <utility>
 
 namespace gainlens::analyses {
 namespace {
@@ -107,6 +111,44 @@ void read_filter(const fs::path& file, LanguageTraining& training) {
   }
 }
 
+constexpr std::string_view no_list = "has no checksum beside it; what it holds is not proven.";
+
+/// The folders of the checkpoints that were kept along a training, by step.
+std::vector<fs::path> kept_checkpoints(const fs::path& folder) {
+  std::map<std::pair<std::size_t, std::string>, fs::path> found;  // by the length of the name: step-20 before step-100
+  const fs::path all = folder / "checkpoints";
+  if (!fs::is_directory(all)) return {};
+  for (const auto& entry : fs::directory_iterator(all)) {
+    std::string name = entry.path().filename().string();
+    if (entry.is_directory() && name.starts_with("step-")) found[{name.size(), std::move(name)}] = entry.path();
+  }
+  std::vector<fs::path> folders;
+  for (const auto& [name, path] : found) folders.push_back(path);
+  return folders;
+}
+
+/// Compares the checkpoint, and those that were kept on the way, with their checksums.
+void compare_files(const fs::path& folder, LanguageTraining& training) {
+  std::vector<runfile::FileFault> faults;
+  std::vector<std::string> unlisted;
+  const auto compare = [&](const fs::path& checkpoint, const std::string& repair) {
+    runfile::ComparedFolder found = runfile::compare_with_list(checkpoint, repair);
+    std::ranges::move(found.faults, std::back_inserter(faults));
+    if (!found.has_list) unlisted.push_back(printable(checkpoint.string()));
+  };
+  compare(folder, "delete training/state.safetensors in its folder and repeat the training command");
+  for (const fs::path& checkpoint : kept_checkpoints(folder))
+    compare(checkpoint, "take no number from this checkpoint");
+  training.changed = runfile::faults_in_words(faults);
+  if (!unlisted.empty()) training.unproven = fmt::format("{} {}", fmt::join(unlisted, ", "), no_list);
+}
+
+CheckOutcome files(const LanguageTraining& training) {
+  if (!training.changed.empty()) return {training.changed, "take no number from these files until they are mended"};
+  if (!training.unproven.empty()) return not_known("whether the files have changed", training.unproven);
+  return satisfactory("the files of the training are as it wrote them");
+}
+
 CheckOutcome finished(const LanguageTraining& training) {
   const std::int64_t done = training.step.empty() ? 0 : training.step.back();
   if (done >= training.steps) return satisfactory(all_are(training.steps, "step") + " done");
@@ -178,11 +220,13 @@ LanguageTraining read_language_training(const fs::path& folder) {
     read.held_out.push_back(table.at(row, "validation_loss"));
   }
   if (read.filtered) read_filter(training / "filter.csv", read);
+  compare_files(folder, read);
   return read;
 }
 
 std::span<const Check<LanguageTraining>> language_checks() {
   static constexpr Check<LanguageTraining> checks[] = {
+      {"files", "Are the files those that the training wrote?", files},
       {"finished", "Is the training finished?", finished},
       {"diverged", "Has it not diverged?", diverged},
       {"held_out", "Does it predict held-out text better than at first?", held_out},

@@ -38,6 +38,8 @@ struct CheckedExperiment : CheckedTrainings {
 
 /// A training of a language model, as its folder tells.
 struct LanguageTraining {
+  std::string changed;     ///< which files are not those that were written; empty: nothing speaks against them
+  std::string unproven;    ///< which files were not compared, as sentences; empty: all were
   std::int64_t steps = 0;  ///< that were asked for
   bool may_stop = false;   ///< whether it may stop earlier (patience)
   std::int64_t vocabulary = 0;

@@ -1,16 +1,22 @@
 #include "cli/commands.h"
 
 #include "cli/check_parts.h"
+#include "cli/given_run.h"
 #include "cli/run_kinds.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/counted.h"
 #include "core/json.h"
+#include "experiment/job.h"
 #include "reports/terminal/checks_terminal.h"
 
+#include <fmt/ranges.h>
+
+#include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,14 +28,26 @@ namespace fs = std::filesystem;
 
 using Results = std::vector<analyses::CheckResult>;
 
+/// The training of a run that a path names. Nothing: it is none.
+std::optional<GivenTraining> given_training(const fs::path& path) {
+  const fs::path folder = fs::weakly_canonical(path);
+  const auto seed = experiment::seed_of_folder(folder.filename().string());
+  if (!seed) return std::nullopt;
+  const auto run = run_of_training(folder);
+  if (!run) return std::nullopt;
+  return GivenTraining{*run, folder, fs::relative(folder.parent_path(), *run).generic_string(), *seed};
+}
+
 Results checks_of(const fs::path& path) {
   CHECK(fs::exists(path), "{}: no such file or folder", printable(path.string()));
-  if (auto alone = check_training_alone(path)) return std::move(*alone);
+  if (const auto training = given_training(path)) {
+    if (auto* const check = commands_of(training->run).check_training) return check(*training);
+  }
   auto* const check = commands_of(path).check;
   return (check != nullptr ? check : run_kinds().front()->check)(path);
 }
 
-void check_and_print(const std::string& path, const GlobalOptions& global) {
+void check_one(const std::string& path, const GlobalOptions& global) {
   const Results results = checks_of(path);
   if (global.json) {
     print_result("{}\n", json_text(analyses::to_json(results), 2));
@@ -41,11 +59,42 @@ void check_and_print(const std::string& path, const GlobalOptions& global) {
     throw_run_failed("{}: {} of {} found something", printable(path), found, counted(results.size(), "check"));
 }
 
+/// Checks every run, also behind one that cannot be read.
+void check_several(const std::vector<std::string>& paths, const GlobalOptions& global) {
+  OrderedJson json = {{"runs", OrderedJson::array()}};
+  std::vector<std::string> unreadable, found;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const std::string shown = printable(paths[i]);
+    OrderedJson run = {{"run", paths[i]}};
+    std::string text;
+    try {
+      const Results results = checks_of(paths[i]);
+      run["checks"] = analyses::to_json(results).at("checks");
+      text = reports::print_checks(results);
+      if (analyses::count_findings(results) > 0) found.push_back(shown);
+    } catch (const InvalidArgument& error) {
+      run["unreadable"] = error.what();
+      text = fmt::format("cannot be read: {}\n", error.what());
+      unreadable.push_back(shown);
+    }
+    json["runs"].push_back(std::move(run));
+    if (!global.json) print_result("{}{}\n{}", i > 0 ? "\n" : "", shown, text);
+  }
+  if (global.json) print_result("{}\n", json_text(json, 2));
+  flush_results();
+  const std::string of_all = fmt::format("of {}", counted(paths.size(), "run"));
+  CHECK(unreadable.empty(), "check: {} {} cannot be read: {}", unreadable.size(), of_all, fmt::join(unreadable, ", "));
+  if (!found.empty())
+    throw_run_failed("check: something was found in {} {}: {}", found.size(), of_all, fmt::join(found, ", "));
+}
+
 }  // namespace
 
-void note_files(analyses::CheckedTrainings& checked, const std::function<std::string()>& proof) {
+void note_files(analyses::CheckedTrainings& checked, const std::function<ProvenFiles()>& proof) {
   try {
-    checked.unproven = proof();
+    const ProvenFiles found = proof();
+    checked.unproven = found.unproven;
+    checked.changed = runfile::faults_in_words(found.faults);
   } catch (const InvalidArgument& error) {
     checked.changed = error.what();
   }
@@ -56,16 +105,20 @@ void add_check(CLI::App& app, const GlobalOptions& global, Action& action) {
       app, subcommand_named("check"), "gainlens check RUN",
       "One line for each check of a fixed list: satisfactory, or what is wrong, how much, and what to do. Nothing is\n"
       "changed. The report shows the same list. docs/analyses/check.md explains each check.\n"
-      "Exit status: 0 all is satisfactory; 1 something was found; 2 the run cannot be read.");
-  auto path = std::make_shared<std::string>();
+      "Exit status: 0 all is satisfactory; 1 something was found; 2 the run cannot be read. Of several runs the\n"
+      "largest one.");
+  auto paths = std::make_shared<std::vector<std::string>>();
   command
-      ->add_option(
-          "run", *path,
-          "Run folder or run.h5 of sweep, train recommend or train finetune, folder ARM/seed-N of one training "
-          "of recommenders, folder of train language-model, or run folder of intervene, inactive-heads or "
-          "gate-arms")
+      ->add_option("runs", *paths,
+                   "Run folders or run.h5 of sweep, train recommend or train finetune, folders ARM/seed-N or "
+                   "ARM/VARIANT/seed-N of one training of them, folders of train language-model, or run folders of "
+                   "intervene, inactive-heads or gate-arms. Several are checked one after the other")
       ->required();
-  command->callback([path, &global, &action] { action = [path, &global] { check_and_print(*path, global); }; });
+  command->callback([paths, &global, &action] {
+    action = [paths, &global] {
+      paths->size() == 1 ? check_one(paths->front(), global) : check_several(*paths, global);
+    };
+  });
 }
 
 }  // namespace gainlens::cli

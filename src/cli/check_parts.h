@@ -1,20 +1,31 @@
 #pragma once
 
 #include "analyses/checks/training_checks.h"
+#include "runfile/checksum_list.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
 namespace gainlens::cli {
 
-/// Notes what the files of trainings say.
-/// @param proof  returns what could not be proven, and throws what speaks against them
-void note_files(analyses::CheckedTrainings& checked, const std::function<std::string()>& proof);
+/// What is known of the files of trainings.
+struct ProvenFiles {
+  std::string unproven;                    ///< what was not compared, as sentences; empty: all was
+  std::vector<runfile::FileFault> faults;  ///< what speaks against them
+};
 
-/// The checks of one training of recommenders. Nothing: the path is no folder ARM/seed-N of such a run.
-std::optional<std::vector<analyses::CheckResult>> check_training_alone(const std::filesystem::path& path);
+/// Notes what the files of trainings say.
+/// @param proof  may throw what speaks against them
+void note_files(analyses::CheckedTrainings& checked, const std::function<ProvenFiles()>& proof);
+
+/// The folder of one training of a run.
+struct GivenTraining {
+  std::filesystem::path run, folder;
+  std::string label;  ///< "ARM", or "ARM/VARIANT"
+  std::uint64_t seed = 0;
+};
 
 }  // namespace gainlens::cli

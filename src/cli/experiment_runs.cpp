@@ -10,25 +10,81 @@
 #include "core/check.h"
 #include "core/console.h"
 #include "core/json.h"
+#include "experiment/proven_result.h"
 #include "experiment/proven_run.h"
+#include "experiment/result_file.h"
 #include "reports/comparison/experiment_page.h"
 #include "reports/finetune/finetune_report.h"
 #include "reports/terminal/experiment_terminal.h"
 #include "runfile/experiment_run.h"
+#include "runfile/run_file_name.h"
 
 #include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
 
 namespace gainlens::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
+/// That a request may ask for: more is damage.
+constexpr std::size_t most_units = 100'000'000;
+
 std::vector<analyses::CheckResult> check_experiment_run(const fs::path& path) {
   const runfile::ExperimentRun run = runfile::read_experiment_run(path);
   analyses::CheckedExperiment checked(run);
   note_files(checked, [&] {
-    const auto proven = experiment::read_proven_run(path, experiment::TrainingProof::files);
-    return fmt::format("{}", fmt::join(proven.unproven, " "));
+    auto proven = experiment::read_proven_run(path, experiment::TrainingProof::files);
+    return ProvenFiles{fmt::format("{}", fmt::join(proven.unproven, " ")), std::move(proven.faults)};
+  });
+  return analyses::run_checks(analyses::experiment_checks(), checked);
+}
+
+/// What a training alone tells of the units and their scores. Their names are in the run.
+void describe_units(runfile::ExperimentRun& run) {
+  const auto& result = run.results.front();
+  std::size_t units = 0;
+  if (result) {
+    for (const auto& [name, scores] : result->scores) {
+      run.unit_scores.push_back({name, true, "1"});
+      units = std::max(units, scores.size());
+    }
+  }
+  const Json asked = run.request.value(Json::json_pointer("/data/test"), Json());
+  if (asked.is_number_unsigned()) units = asked.get<std::size_t>();
+  CHECK(units <= most_units, "request.json: 'test' is {}, which is no number of {}s", units, run.unit());
+  for (std::size_t unit = 0; unit < units; ++unit) run.units.push_back(fmt::format("{} {}", run.unit(), unit + 1));
+}
+
+/// A training alone, as a run of one arm and one seed.
+std::vector<analyses::CheckResult> check_trained(const GivenTraining& training) {
+  runfile::ExperimentRun run;
+  const fs::path request = training.run / runfile::request_file_name;
+  run.request = read_json_file(request);
+  CHECK(run.request.is_object() && run.request.value("unit", Json()).is_string() &&
+            run.request.value("data", Json()).is_object(),
+        "{}: is not the request of an experiment", printable(request.string()));
+  run.arms = {training.label};
+  run.seeds = {training.seed};
+  run.results.resize(1);
+  const fs::path file = training.folder / experiment::result_name;
+  if (!fs::exists(file)) {
+    analyses::CheckedExperiment checked(run);
+    checked.alone = true;
+    checked.unproven = "nothing to compare yet";
+    return analyses::run_checks(analyses::experiment_checks(), checked);
+  }
+  run.results.front() = experiment::load_result(file, training.label, training.seed).result;
+  describe_units(run);
+  analyses::CheckedExperiment checked(run);
+  checked.alone = true;
+  note_files(checked, [&] {
+    ProvenFiles found;
+    experiment::examine_result(training.folder, training.label, training.seed, found.faults);
+    return found;
   });
   return analyses::run_checks(analyses::experiment_checks(), checked);
 }
@@ -76,6 +132,7 @@ constexpr std::string_view experiment_compare_options[] = {"--margin"};
 extern const RunCommands experiment_commands;
 const RunCommands experiment_commands = {.kind = runfile::RunKind::experiment,
                                          .check = check_experiment_run,
+                                         .check_training = check_trained,
                                          .report = report_experiment,
                                          .compare = compare_experiments,
                                          .compare_options = experiment_compare_options};

@@ -92,10 +92,13 @@ std::optional<fs::path> run_of_arm(const fs::path& folder) {
   return std::nullopt;
 }
 
-/// The run of which the folder is one training. Nothing: it is none.
+}  // namespace
+
 std::optional<fs::path> run_of_training(const fs::path& folder) {
   return run_of_arm(real_path(folder).parent_path());
 }
+
+namespace {
 
 /// @throws InvalidArgument  the checkpoint of a recommender; the message names its run
 void refuse_recommender(const fs::path& path) {

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -50,6 +51,9 @@ void check_can_be_run_folder(const std::filesystem::path& folder, const std::str
 /// @param model   of one file: the files beside it are not its own
 /// @throws InvalidArgument  it is the folder of the model, or lies in it
 void check_lies_outside_model(const std::filesystem::path& folder, const std::filesystem::path& model);
+
+/// The run of which a folder, ARM/seed-N or ARM/VARIANT/seed-N, is one training. Nothing: it is none.
+std::optional<std::filesystem::path> run_of_training(const std::filesystem::path& folder);
 
 /// Refuses a recommender run where one of its checkpoints is needed.
 /// @throws InvalidArgument  names the folder of a training, if there is one

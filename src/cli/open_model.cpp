@@ -3,6 +3,7 @@
 #include "cli/given_run.h"
 #include "cli/ignored_keys.h"
 #include "core/check.h"
+#include "experiment/proven_result.h"
 #include "formats/hub_cache.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/checkpoint/load_decoder.h"
@@ -45,6 +46,7 @@ OpenedModel open_model(const std::filesystem::path& path, const std::vector<std:
   if (recommend::is_recommender(located)) {
     opened.recommender = open_recommender(located, ignored_keys);
   } else {
+    experiment::prove_checkpoint_files(located);  // a recommender proves its own
     opened.decoder = models::open_checkpoint(located, ignored_keys);
   }
   return opened;
@@ -63,6 +65,7 @@ std::filesystem::path locate_language_model(const std::string& model, std::strin
   refuse_run_for_checkpoint(located);
   CHECK(!recommend::is_recommender(located), "{}: is a recommender; {} takes language models", printable(model),
         command);
+  experiment::prove_checkpoint_files(located);
   return located;
 }
 

@@ -5,7 +5,6 @@
 #include "cli/run_kinds.h"
 #include "core/check.h"
 #include "core/json.h"
-#include "experiment/job.h"
 #include "experiment/result_file.h"
 #include "recommend/finished_seeds.h"
 #include "recommend/recommender_files.h"
@@ -14,7 +13,7 @@
 
 #include <fmt/ranges.h>
 
-#include <cstdint>
+#include <cstddef>
 
 namespace gainlens::cli {
 namespace {
@@ -24,33 +23,32 @@ namespace fs = std::filesystem;
 std::vector<analyses::CheckResult> check_recommend_run(const fs::path& path) {
   const runfile::RecommendRun run = recommend::read_run(path);
   analyses::CheckedRecommenders checked(run);
-  note_files(checked, [&] { return recommend::read_proven_run(path).unproven; });
+  note_files(checked, [&] {
+    ProvenFiles found;
+    found.unproven = recommend::read_proven_run(path, &found.faults).unproven;
+    return found;
+  });
   return analyses::run_checks(analyses::recommender_checks(), checked);
 }
 
-/// The seed of the folder ARM/seed-N of a recommender run; empty: it is none.
-std::optional<std::uint64_t> seed_of(const fs::path& folder) {
-  return recommend::run_of_checkpoint(folder) ? experiment::seed_of_folder(folder.filename().string()) : std::nullopt;
-}
-
 /// A training alone, as a run of one arm and one seed.
-std::vector<analyses::CheckResult> check_training(const fs::path& folder, std::uint64_t seed) {
-  recommend::check_request_of(*recommend::run_of_checkpoint(folder));
-  const std::string arm = recommend::label_of_folder(folder);
+std::vector<analyses::CheckResult> check_recommender(const GivenTraining& training) {
+  recommend::check_request_of(training.run);
   runfile::RecommendRun run;
-  run.arms = {arm};
-  run.seeds = {seed};
+  run.arms = {training.label};
+  run.seeds = {training.seed};
   run.results.resize(1);
-  if (recommend::is_recommender(folder))
-    run.item_train_count.resize(static_cast<std::size_t>(recommend::catalogue_size(folder)));
+  if (recommend::is_recommender(training.folder))
+    run.item_train_count.resize(static_cast<std::size_t>(recommend::catalogue_size(training.folder)));
   analyses::CheckedRecommenders checked(run);
   checked.alone = true;
-  const fs::path file = folder / experiment::result_name;
+  const fs::path file = training.folder / experiment::result_name;
   if (fs::exists(file)) {
-    run.results.front() = experiment::load_result(file, arm, seed).result;
+    run.results.front() = experiment::load_result(file, training.label, training.seed).result;
     note_files(checked, [&] {
-      recommend::prove_seed(folder, arm, seed);
-      return std::string();
+      ProvenFiles found;
+      recommend::examine_seed(training.folder, training.label, training.seed, found.faults);
+      return found;
     });
   } else {
     checked.unproven = "nothing to compare yet";
@@ -86,15 +84,10 @@ constexpr std::string_view recommender_report_options[] = {"--paper"};
 
 }  // namespace
 
-std::optional<std::vector<analyses::CheckResult>> check_training_alone(const fs::path& path) {
-  const fs::path folder = fs::weakly_canonical(path);
-  const auto seed = seed_of(folder);
-  return seed ? std::optional(check_training(folder, *seed)) : std::nullopt;
-}
-
 extern const RunCommands recommender_commands;
 const RunCommands recommender_commands = {.kind = runfile::RunKind::recommenders,
                                           .check = check_recommend_run,
+                                          .check_training = check_recommender,
                                           .report = report_recommender,
                                           .report_options = recommender_report_options,
                                           .refuse_several = refuse_several_recommenders,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "analyses/checks/check.h"
+#include "cli/check_parts.h"
 #include "cli/compare_parts.h"
 #include "cli/report_parts.h"
 #include "runfile/run_kind.h"
@@ -20,6 +21,8 @@ struct RunCommands {
   runfile::RunKind kind;
 
   std::vector<analyses::CheckResult> (*check)(const std::filesystem::path& run) = nullptr;
+  /// One training of the run. Null: the kind has none.
+  std::vector<analyses::CheckResult> (*check_training)(const GivenTraining& training) = nullptr;
 
   void (*report)(const ReportArguments& arguments, const GlobalOptions& global) = nullptr;
   std::span<const std::string_view> report_options = {};  ///< those that it takes, of what not every kind takes

@@ -12,6 +12,7 @@
 #include "core/quantity.h"
 #include "depth/carried_variance.h"
 #include "depth/run_depth.h"
+#include "experiment/proven_result.h"
 #include "formats/hub_cache.h"
 #include "kernels/compute_device.h"
 #include "kernels/linear/product_kernel.h"
@@ -126,6 +127,7 @@ sweep::SweepOptions options_of(const SweepArguments& arguments, const GlobalOpti
   options.stream_weights = arguments.stream_weights;
   if (!arguments.layers.empty()) options.layers = parse_layers(arguments.layers);
   options.stop_at_layer = arguments.stop_at_layer;
+  experiment::prove_checkpoint_files(options.model);
   options.group = runfile::read_process_group();
   options.quiet = global.quiet;
   options.log = {{"command", "sweep"},

@@ -9,6 +9,8 @@
 #include "runfile/run_file_name.h"
 #include "runfile/run_proof.h"
 
+#include <optional>
+
 namespace gainlens::experiment {
 namespace {
 
@@ -21,30 +23,61 @@ fs::path folder_of(const fs::path& run, const std::string& label, std::uint64_t 
   return jobs_of({.arms = {arm}, .variants = {variant}, .seed = seed, .seeds = 1}, run).front().folder;
 }
 
-/// @returns  whether there is a result to compare with
-bool prove_training(const fs::path& run, const std::string& label, std::uint64_t seed,
-                    const runfile::TrainedSeed& found, TrainingProof proof) {
-  const fs::path folder = folder_of(run, label, seed), file = folder / result_name;
-  if (folder.empty() || !fs::is_directory(folder)) return false;
-  CHECK(
-      fs::exists(file),
-      "{}: is not there, and run.h5 holds this training: it was deleted, or the training goes on; repeat its gainlens "
-      "train command, which continues",
-      printable(file.string()));
-  const Result stored =
-      (proof == TrainingProof::files ? prove_result(folder, label, seed) : load_result(file, label, seed)).result;
-  CHECK(stored.scores == found.scores && stored.test == found.test && stored.curve == found.curve &&
-            stored.best_epoch == found.best_epoch,
-        "{}: says something else than run.h5 of {}, seed {}; repeat the gainlens train command of the run, which "
-        "writes run.h5 again",
-        printable(file.string()), printable(label, 100), seed);
-  return true;
-}
+/// Compares a training with the run.
+class TrainingsProof {
+ public:
+  TrainingsProof(const fs::path& run, TrainingProof proof, std::vector<runfile::FileFault>& faults)
+      : run_(run), proof_(proof), faults_(faults) {}
+
+  /// @returns  whether there is a result to compare with
+  bool compare(const std::string& label, std::uint64_t seed, const runfile::TrainedSeed& found) const {
+    const fs::path folder = folder_of(run_, label, seed), file = folder / result_name;
+    if (folder.empty() || !fs::is_directory(folder)) return false;
+    look_at(file, [&] {
+      CHECK(fs::exists(file),
+            "{}: is not there, and run.h5 holds this training: it was deleted, or the training goes on; repeat its "
+            "gainlens train command, which continues",
+            printable(file.string()));
+      const auto stored = read(folder, label, seed);
+      if (stored) compare_numbers(stored->result, found, file, label, seed);
+    });
+    return true;
+  }
+  /// Calls a function that throws what speaks against the file.
+  template <typename Look>
+  void look_at(const fs::path& file, const Look& look) const {
+    if (proof_ == TrainingProof::numbers) return look();
+    try {
+      look();
+    } catch (const InvalidArgument& error) {
+      faults_.push_back({file, error.what()});
+    }
+  }
+
+ private:
+  std::optional<StoredResult> read(const fs::path& folder, const std::string& label, std::uint64_t seed) const {
+    return proof_ == TrainingProof::files ? examine_result(folder, label, seed, faults_)
+                                          : load_result(folder / result_name, label, seed);
+  }
+  static void compare_numbers(const Result& stored, const runfile::TrainedSeed& found, const fs::path& file,
+                              const std::string& label, std::uint64_t seed) {
+    CHECK(stored.scores == found.scores && stored.test == found.test && stored.curve == found.curve &&
+              stored.best_epoch == found.best_epoch,
+          "{}: says something else than run.h5 of {}, seed {}; repeat the gainlens train command of the run, which "
+          "writes run.h5 again",
+          printable(file.string()), printable(label, 100), seed);
+  }
+
+  const fs::path& run_;
+  TrainingProof proof_;
+  std::vector<runfile::FileFault>& faults_;
+};
 
 }  // namespace
 
 ProvenRun read_proven_run(const fs::path& path, TrainingProof proof) {
   ProvenRun proven{runfile::read_experiment_run(path), {}};
+  const TrainingsProof trainings(path, proof, proven.faults);
   const bool is_folder = fs::is_directory(path);
   const fs::path file = is_folder ? path / runfile::run_file_name : path;
   if (!fs::exists(runfile::checksum_file_of(file))) proven.unproven.emplace_back(runfile::no_checksum);
@@ -57,17 +90,18 @@ ProvenRun read_proven_run(const fs::path& path, TrainingProof proof) {
   if (!fs::exists(request)) {
     proven.unproven.push_back("There is no request.json: the settings in run.h5 were not compared.");
   } else {
-    CHECK(read_json_file(request) == run.request,
-          "{}: is not the request in run.h5; put the right file back, or repeat its gainlens train command, which "
-          "writes run.h5 again",
-          printable(request.string()));
+    trainings.look_at(request, [&] {
+      CHECK(read_json_file(request) == run.request,
+            "{}: is not the request in run.h5; put the right file back, it is the text /request of run.h5",
+            printable(request.string()));
+    });
   }
   std::size_t finished = 0, compared = 0;
   for (std::size_t arm = 0; arm < run.arms.size(); ++arm) {
     for (std::size_t seed = 0; seed < run.seeds.size(); ++seed) {
       if (!run.result(arm, seed)) continue;
       ++finished;
-      if (prove_training(path, run.arms[arm], run.seeds[seed], *run.result(arm, seed), proof)) ++compared;
+      if (trainings.compare(run.arms[arm], run.seeds[seed], *run.result(arm, seed))) ++compared;
     }
   }
   if (compared < finished)

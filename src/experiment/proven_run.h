@@ -1,5 +1,6 @@
 #pragma once
 
+#include "runfile/checksum_list.h"
 #include "runfile/experiment_run.h"
 
 #include <filesystem>
@@ -11,20 +12,23 @@ namespace gainlens::experiment {
 /// The run of an experiment, with what could not be proven of it.
 struct ProvenRun {
   runfile::ExperimentRun run;
-  std::vector<std::string> unproven;  ///< a sentence each; empty if everything was proven
+  std::vector<std::string> unproven;            ///< a sentence each; empty if everything was proven
+  std::vector<runfile::FileFault> faults = {};  ///< with TrainingProof::files: what speaks against the run
 };
 
 /// How far the trainings of a run are proven.
 enum class TrainingProof {
   numbers,  ///< the result of each; checkpoints are not read
-  files,    ///< those too, as prove_result()
+  files,    ///< those too, as examine_result(): what is wrong is noted, and all files are looked at
 };
 
 /// Reads a run, and proves its numbers: run.h5 by the checksum beside it, its request by request.json, and every
 /// finished training by the result in its folder, whose own checksum is compared, and whose scores, metrics and curves
 /// must be those of run.h5. What is not there is said.
 /// @param path  a run folder or a run.h5
-/// @throws InvalidArgument  as runfile::read_experiment_run(); a file that is there and says something else
+/// @throws InvalidArgument  as runfile::read_experiment_run(); with TrainingProof::numbers also a file that is there
+/// and
+///     says something else
 ProvenRun read_proven_run(const std::filesystem::path& path, TrainingProof proof = TrainingProof::numbers);
 
 }  // namespace gainlens::experiment

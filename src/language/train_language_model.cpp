@@ -18,6 +18,7 @@
 #include "models/checkpoint/save_checkpoint.h"
 #include "models/checkpoint/torch_dtype.h"
 #include "models/decoder/filter_config.h"
+#include "runfile/checksum_list.h"
 #include "runfile/kept_files.h"
 #include "runfile/training_request.h"
 #include "tokenizers/text_encoder.h"
@@ -197,6 +198,28 @@ runfile::KeptFiles kept_files(const std::filesystem::path& out) {
   return {out, names};
 }
 
+/// The files of a checkpoint with its tokenizer.
+const std::vector<std::string>& checkpoint_files() {
+  static const std::vector<std::string> names = {"config.json", "model.safetensors", "tokenizer.model",
+                                                 "tokenizer_config.json"};
+  return names;
+}
+
+/// Everything that a finished training leaves, but figures and the state.
+std::vector<std::string> files_of_training(bool has_filter) {
+  std::vector<std::string> names = checkpoint_files();
+  for (const char* name : {"request.json", "history.csv", "tokenizer.model"})
+    names.push_back(std::string("training/") + name);
+  if (has_filter) names.emplace_back("training/filter.csv");
+  return names;
+}
+
+/// Removes the list of checksums of files that are about to change: without one a file is not proven, and with an old
+/// one it would be refused.
+void remove_list(const std::filesystem::path& folder) {
+  std::filesystem::remove(folder / runfile::checksum_list_name);
+}
+
 /// Checks everything in a recipe that can be checked before a text is read.
 void check(const Recipe& recipe, const LanguageModelRequest& request, const std::string& where) {
   check(recipe.tokenizer);
@@ -233,8 +256,10 @@ class KeptCheckpoints {
   std::filesystem::path folder(std::int64_t step) const { return folder_ / fmt::format("step-{}", step); }
   void keep(std::int64_t step, const models::DecoderWeights& weights) const {
     std::filesystem::create_directories(folder(step));
+    remove_list(folder(step));
     write_tokenizer(tokenizer_, folder(step));
     models::save_checkpoint(folder(step), document_, weights, dtype_);
+    runfile::write_checksum_list(folder(step), checkpoint_files());
   }
   /// Says which evaluations have no checkpoint, because they were made by a call that kept none.
   void tell_missing(const std::vector<training::Evaluation>& history) const {
@@ -284,12 +309,14 @@ LanguageModelOutcome train_language_model(const LanguageModelRequest& request) {
   LanguageModelTask task(
       recipe, config, models::initial_weights(config, request.seed), std::move(tokens), request.seed,
       [&](const models::DecoderWeights& weights) {
+        remove_list(out);
         models::save_checkpoint(out, document, weights, recipe.dtype);
         return runfile::checksums_of(kept_files(out));
       },
       request.precision_learning_rate);
 
   const training::TrainingFolder folder(out / "training", asked, request_rules());
+  if (!std::filesystem::exists(folder.state_file())) remove_list(out);  // the training begins
   write_file_atomically(folder.path() / "tokenizer.model", tokenizer_model);
   write_tokenizer(tokenizer_model, out);
   const KeptCheckpoints checkpoints(out, document, tokenizer_model, recipe.dtype);
@@ -311,7 +338,9 @@ LanguageModelOutcome train_language_model(const LanguageModelRequest& request) {
   std::vector<double> losses;
   for (const training::Evaluation& point : outcome.training.history) losses.push_back(point.training_loss);
   outcome.diverged = divergence(losses, config.vocabulary, {"up to the first evaluation", "token"});
-  if (config.armed_filter().has_gain()) write_file_atomically(folder.path() / "filter.csv", task.filter().csv());
+  const bool has_filter = config.armed_filter().has_gain();
+  if (has_filter) write_file_atomically(folder.path() / "filter.csv", task.filter().csv());
+  runfile::write_checksum_list(out, files_of_training(has_filter));
   return outcome;
 }
 

@@ -12,6 +12,7 @@
 #include "runfile/training_request.h"
 
 #include <cmath>
+#include <span>
 
 namespace gainlens::recommend {
 namespace {
@@ -37,13 +38,15 @@ void check_metrics(const experiment::Result& result, const std::string& where) {
   }
 }
 
-void prove_files(const fs::path& folder, const experiment::StoredResult& stored) {
+/// Proves files of the checkpoint of a training.
+/// @param names  of some of checkpoint_names
+void prove_files(const fs::path& folder, const experiment::StoredResult& stored, std::span<const char* const> names) {
   if (stored.result.best_epoch == 0) return;  // a baseline has no checkpoint
   const std::string repair =
       fmt::format("delete {} and repeat its gainlens train recommend command, which trains this seed again",
                   printable(folder.string()));
-  runfile::prove_kept(stored.kept, checkpoint_files(folder), {"this training", experiment::result_name, repair});
-  if (!stored.kept.is_null()) return;
+  runfile::prove_kept(stored.kept, {folder, names}, {"this training", experiment::result_name, repair});
+  if (!stored.kept.is_null() || names.back() != std::string_view(checkpoint_names[1])) return;
   try {
     formats::TensorFile::open(folder / checkpoint_names[1]);
   } catch (const InvalidArgument& error) {
@@ -99,7 +102,28 @@ experiment::StoredResult prove_seed(const fs::path& folder, const std::string& l
   const fs::path file = folder / experiment::result_name;
   experiment::StoredResult stored = experiment::load_result(file, label, seed);
   check_metrics(stored.result, printable(file.string()));
-  prove_files(folder, stored);
+  prove_files(folder, stored, checkpoint_names);
+  return stored;
+}
+
+std::optional<experiment::StoredResult> examine_seed(const fs::path& folder, const std::string& label,
+                                                     std::uint64_t seed, std::vector<runfile::FileFault>& faults) {
+  const auto note = [&](const fs::path& file, const auto& look) {
+    try {
+      look();
+    } catch (const InvalidArgument& error) {
+      faults.push_back({file, error.what()});
+    }
+  };
+  const fs::path file = folder / experiment::result_name;
+  std::optional<experiment::StoredResult> stored;
+  note(file, [&] {
+    stored = experiment::load_result(file, label, seed);
+    check_metrics(stored->result, printable(file.string()));
+  });
+  if (!stored) return stored;
+  for (const char* const& name : checkpoint_names)
+    note(folder / name, [&] { prove_files(folder, *stored, {&name, 1}); });
   return stored;
 }
 
@@ -128,11 +152,11 @@ std::string prove_checkpoint(const fs::path& folder) {
                        experiment::result_name);
   const experiment::StoredResult stored = experiment::load_result(file);
   check_metrics(stored.result, printable(file.string()));
-  prove_files(folder, stored);
+  prove_files(folder, stored, checkpoint_names);
   return stored.has_checksum ? std::string() : std::string(made_earlier);
 }
 
-ProvenRun read_proven_run(const fs::path& path) {
+ProvenRun read_proven_run(const fs::path& path, std::vector<runfile::FileFault>* faults) {
   ProvenRun proven{read_run(path), 0, {}};
   const bool is_folder = fs::is_directory(path);
   const auto add = [&](std::string_view sentence) {
@@ -152,11 +176,19 @@ ProvenRun read_proven_run(const fs::path& path) {
       ++finished;
       const fs::path folder = path / run.arms[arm] / fmt::format("seed-{}", run.seeds[seed]);
       if (!is_folder_name(run.arms[arm]) || !fs::is_directory(folder)) continue;
-      CHECK(fs::exists(folder / experiment::result_name),
-            "{}: is not there, and run.h5 holds this training: it was deleted, or the training goes on with more "
-            "epochs; repeat its gainlens train recommend command, which continues",
-            printable((folder / experiment::result_name).string()));
-      if (prove_seed(folder, run.arms[arm], run.seeds[seed]).has_checksum) ++proven.compared;
+      const fs::path result = folder / experiment::result_name;
+      if (!fs::exists(result)) {
+        const std::string message = fmt::format(
+            "{}: is not there, and run.h5 holds this training: it was deleted, or the training goes on with "
+            "more epochs; repeat its gainlens train recommend command, which continues",
+            printable(result.string()));
+        if (faults == nullptr) throw_invalid("{}", message);
+        faults->push_back({result, message});
+        continue;
+      }
+      const auto stored = faults == nullptr ? prove_seed(folder, run.arms[arm], run.seeds[seed])
+                                            : examine_seed(folder, run.arms[arm], run.seeds[seed], *faults);
+      if (!stored || stored->has_checksum) ++proven.compared;
     }
   }
   if (proven.compared < finished)

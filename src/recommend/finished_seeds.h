@@ -1,6 +1,7 @@
 #pragma once
 
 #include "experiment/result_file.h"
+#include "runfile/checksum_list.h"
 #include "runfile/kept_files.h"
 #include "runfile/recommend_run.h"
 
@@ -10,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gainlens::recommend {
 
@@ -23,6 +25,11 @@ runfile::KeptFiles checkpoint_files(const std::filesystem::path& folder);
 /// @param label   "ARM", or "ARM/VARIANT"
 /// @throws InvalidArgument  a file is missing, broken or has changed; the message names it and says how to repair it
 experiment::StoredResult prove_seed(const std::filesystem::path& folder, const std::string& label, std::uint64_t seed);
+
+/// The same, for `check`: notes each file that is missing or has changed, and goes on.
+/// @returns nothing: the result itself is missing or has changed
+std::optional<experiment::StoredResult> examine_seed(const std::filesystem::path& folder, const std::string& label,
+                                                     std::uint64_t seed, std::vector<runfile::FileFault>& faults);
 
 /// The label of the training in a folder of a run: "ARM" of OUT/ARM/seed-N, "ARM/VARIANT" of OUT/ARM/VARIANT/seed-N.
 std::string label_of_folder(const std::filesystem::path& folder);
@@ -53,8 +60,10 @@ struct ProvenRun {
 
 /// Reads a run, and proves the files of the finished trainings in its folder.
 /// @param path  a run folder or a run.h5
-/// @throws InvalidArgument  as read_run() and prove_seed(); a training that run.h5 holds has no
+/// @param faults  where it is given, it gets what speaks against files of the trainings, and all are looked at
+/// @throws InvalidArgument  as read_run(); without `faults` also as prove_seed(), or a training that run.h5 holds has
+/// no
 ///     result in its folder
-ProvenRun read_proven_run(const std::filesystem::path& path);
+ProvenRun read_proven_run(const std::filesystem::path& path, std::vector<runfile::FileFault>* faults = nullptr);
 
 }  // namespace gainlens::recommend

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/ranking_metrics.h"
 #include "runfile/bos_words.h"
+#include "runfile/checksum_list.h"
 #include "support/shared_data.h"
 
 #include <gmock/gmock.h>
@@ -322,6 +323,10 @@ TEST(ExperimentChecks, NameWhatIsWrong) {
   CheckedExperiment changed(good);
   changed.changed = "adapter_model.safetensors: has changed";
   EXPECT_EQ(findings(run_checks(experiment_checks(), changed)).front().name, "files");
+  CheckedExperiment alone(good);
+  alone.alone = true;
+  for (const CheckResult& result : run_checks(experiment_checks(), alone))
+    EXPECT_EQ(result.known, result.name != "levels" && result.name != "seeds") << result.name;
 
   runfile::ExperimentRun run = good;
   run.results[4].reset();
@@ -458,6 +463,31 @@ TEST_F(LanguageChecks, NameWhatIsWrong) {
 }
 
 /// Controls write no filter.csv.
+TEST_F(LanguageChecks, FilesAreComparedWithTheirLists) {
+  write_good(true);
+  const auto files = [&] { return run_checks(language_checks(), read_language_training(folder_.path())).front(); };
+  EXPECT_FALSE(files().known);
+  EXPECT_TRUE(files().ok);
+  const std::filesystem::path kept = folder_.path() / "checkpoints" / "step-20";
+  std::filesystem::create_directories(kept);
+  std::ofstream(kept / "config.json") << "{}";
+  const std::string names[] = {"training/history.csv", "training/filter.csv"}, config[] = {"config.json"};
+  runfile::write_checksum_list(folder_.path(), names);
+  EXPECT_THAT(files().finding, HasSubstr("checkpoints/step-20 has no checksum beside it"));
+  runfile::write_checksum_list(kept, config);
+  EXPECT_EQ(files().finding, "the files of the training are as it wrote them");
+  std::ofstream(kept / "config.json") << "{ }";
+  std::filesystem::remove(folder_.path() / "training" / "filter.csv");
+  write_good_arm("");
+  std::ofstream(folder_.path() / "training" / "filter.csv") << "other\n";
+  EXPECT_THAT(files().finding, AllOf(HasSubstr("training/filter.csv: its sha256 is "),
+                                     HasSubstr(". And 1 other file: "), HasSubstr("step-20/config.json")));
+  for (const char* name : {"../a", "/etc/hostname", "", "a/../../b"}) {
+    std::ofstream(kept / runfile::checksum_list_name) << std::string(64, 'a') << "  " << name << "\n";
+    EXPECT_THAT(files, ThrowsMessage<InvalidArgument>(HasSubstr("is no checksum of a file in its folder"))) << name;
+  }
+}
+
 TEST_F(LanguageChecks, AnArmWithoutAFilterHasNoneToCheck) {
   for (const std::string arm : {"plain", "gate", "constant-k", "plain-decay"}) {
     write_good_arm(arm == "plain" ? "" : R"("filter": {}, "arm": ")" + arm + R"(", )");

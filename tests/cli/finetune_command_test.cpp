@@ -94,7 +94,8 @@ TEST_F(TrainFinetune, PrintsATableAndKeepsARunThatOthersRead) {
   std::filesystem::rename(run / "request.json", folder_.path() / "request");
   expect_warned("There is no request.json");
   write_file(run / "request.json", "{}");
-  expect_refused(report(), "request.json: is not the request in run.h5");
+  expect_refused(report(), "request.json: is not the request in run.h5; put the right file back, it is the text "
+                           "/request of run.h5");
   expect_refused(compare(), "request.json: is not the request in run.h5");
   std::filesystem::rename(folder_.path() / "request", run / "request.json");
   std::filesystem::rename(run / "run.h5.sha256", folder_.path() / "sum");
@@ -144,6 +145,47 @@ TEST_F(TrainFinetune, ItsRunIsChecked) {
   }
   std::filesystem::remove(out() + "/sft/np0/seed-0/adapter_config.json");
   EXPECT_THAT(check().out, HasSubstr("adapter_config.json of this training is missing; put it back"));
+  // All files are named.
+  const std::string other = out() + "/gate/np0/seed-2/predictions.jsonl", good = bytes_of(other);
+  write_file(other, good + "\n");
+  EXPECT_THAT(check().out, HasSubstr(". And 1 other file: " + other));
+  write_file(other, good);
+
+  // One training alone.
+  const std::string sane = out() + "/gate/np0/seed-2", broken = out() + "/sft/np0/seed-0";
+  const ProgramResult alone = run_gainlens({"check", sane});
+  EXPECT_EQ(alone.exit_code, 0) << alone.out << alone.error;
+  EXPECT_THAT(alone.out, AllOf(HasSubstr("the only training is finished"), HasSubstr("not known: how many seeds"),
+                               HasSubstr("not known: which levels"),
+                               HasSubstr("every finished training has 2 scores of 4 questions")));
+  const ProgramResult one = run_gainlens({"check", broken});
+  EXPECT_EQ(one.exit_code, 1);
+  EXPECT_THAT(one.out, HasSubstr("adapter_config.json of this training is missing"));
+
+  // Several in one call: each under its name, and the worst exit status.
+  const ProgramResult two = run_gainlens({"check", sane, broken});
+  EXPECT_EQ(two.exit_code, 1);
+  EXPECT_THAT(two.out, AllOf(StartsWith(sane + "\nfiles "), HasSubstr("\n\n" + broken + "\nfiles ")));
+  EXPECT_EQ(two.error, "gainlens: error: check: something was found in 1 of 2 runs: " + broken + "\n");
+  const ProgramResult three = run_gainlens({"check", out() + "-none", broken, sane, "--json"});
+  expect_refusal_line(three, "check: 1 of 3 runs cannot be read: " + out() + "-none");
+  const Json runs = Json::parse(three.out).at("runs");
+  EXPECT_THAT(runs.at(0).at("unreadable").get<std::string>(), HasSubstr("no such file or folder"));
+  EXPECT_EQ(runs.at(1).at("checks").at(0).at("ok"), false);
+  EXPECT_EQ(runs.at(2).at("run"), sane);
+  EXPECT_EQ(run_gainlens({"check", sane, out() + "/sft/np0/seed-1"}).exit_code, 0);
+
+  // A changed checkpoint is not used.
+  const std::string weights = out() + "/gate/np0/seed-1/model.safetensors";
+  std::string bytes = bytes_of(weights);
+  bytes.back() ^= 1;
+  write_file(weights, bytes);
+  const std::string text = write_file(folder_.path() / "text.txt", "Number 3 is red."),
+                    job = out() + "/gate/np0/seed-1";
+  for (const Words& words : {Words{"evaluate", "language-model", job, "--text", text},
+                             Words{"sweep", job, "--text", text, "--lengths", "8", "--out", out() + "-sweep"},
+                             Words{"generate", job, "--prompt", "Number 3"}})
+    expect_refused(run_gainlens(words), weights + ": its sha256 is ");
 }
 
 TEST_F(TrainFinetune, TheLossesBeforeAFilterIsTrainedAreSaidStoredAndReported) {
@@ -195,9 +237,8 @@ TEST_F(TrainFinetune, NothingIsWrittenAmongCheckpoints) {
     expect_refused(run_gainlens(there), "--out: " + job + "/more" + among);
   }
   expect_refused(run_gainlens({"compare", job}), "is one training of the run " + out() + "; give the run");
-  for (const char* command : {"check", "report"})
-    expect_refused(run_gainlens({command, job}), "is a checkpoint, and a run is needed here; give " + out() +
-                                                     ", the run of its training, or sweep it");
+  expect_refused(run_gainlens({"report", job}),
+                 "is a checkpoint, and a run is needed here; give " + out() + ", the run of its training, or sweep it");
   refused(demo, demo, " lies in the folder of the model, " + demo);
   refused(demo, demo + "/more/deeper", " lies in the folder of the model");
   refused(demo, demo + "/../gated/more", " lies in the folder of the model");

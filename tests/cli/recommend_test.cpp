@@ -297,6 +297,11 @@ TEST_F(Recommend, DamagedFilesOfAFinishedTrainingAreNamedByEveryCommand) {
   const std::string seed = run_ + "/plain/seed-0", combined = bytes_of(run_ + "/run.h5");
   EXPECT_THAT(run_gainlens({"inspect", run_}).out, HasSubstr("the files of every training are as it wrote them"));
   EXPECT_THAT(run_gainlens({"inspect", seed}).out, HasSubstr("its files are as the training wrote them"));
+  const std::string second = run_ + "/plain/seed-1/config.json";
+  for (const std::string& file : {seed + "/model.safetensors", second}) flip(file);
+  EXPECT_THAT(run_gainlens({"check", run_}).out, AllOf(HasSubstr("found: " + seed + "/model.safetensors: its sha256"),
+                                                       HasSubstr(". And 1 other file: " + second)));
+  for (const std::string& file : {seed + "/model.safetensors", second}) flip(file);
   const std::vector<std::vector<std::string>> readers = {
       words, {"compare", run_}, {"report", run_}, {"evaluate", "recommend", "--checkpoint", seed, "--data", data_}};
   for (const char* name : {"/result.safetensors", "/model.safetensors"}) {

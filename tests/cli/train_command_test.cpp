@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace gainlens::testing {
 namespace train_command_test {
@@ -95,6 +96,54 @@ TEST_F(TrainCommand, CheckpointsOfATrainingMakeASeries) {
   std::filesystem::remove_all(out_ + "/checkpoints/step-20");
   EXPECT_THAT(train({"--keep-checkpoints"}).error,
               HasSubstr("there is no checkpoint of step 20: the training went past"));
+}
+
+TEST_F(TrainCommand, ItsFilesAreProven) {
+  Json recipe = small_recipe();
+  recipe["evaluate_every"] = 20;
+  write_text(recipe_, recipe.dump());
+  ASSERT_EQ(train({"--quiet", "--keep-checkpoints"}).exit_code, 0);
+  const auto check = [&] { return run_gainlens({"check", out_}); };
+  EXPECT_THAT(check().out, HasSubstr("satisfactory: the files of the training are as it wrote them"));
+  EXPECT_EQ(check().exit_code, 0);
+  const std::string list = out_ + "/files.sha256", kept = out_ + "/checkpoints/step-20";
+  EXPECT_EQ(std::system(("cd '" + out_ + "' && sha256sum --quiet -c files.sha256").c_str()), 0);
+  for (const std::string name : {"/model.safetensors", "/training/history.csv", "/training/request.json",
+                                 "/tokenizer.model", "/checkpoints/step-20/model.safetensors"}) {
+    const std::string file = out_ + name, good = read_text_file(file);
+    std::string changed = good;
+    if (name.ends_with(".csv"))
+      changed = good.substr(0, good.rfind(',')) + ",1\n";
+    else if (name.ends_with(".json"))
+      changed += "\n";
+    else
+      changed.back() ^= 1;
+    write_text(file, changed);
+    EXPECT_EQ(check().exit_code, 1) << name;
+    EXPECT_THAT(check().out, HasSubstr("found: " + file + ": its sha256 is ")) << name;
+    write_text(file, good);
+  }
+  // A changed checkpoint is not used.
+  for (const std::string& folder : {out_, kept}) {
+    const std::string file = folder + "/model.safetensors", good = read_text_file(file);
+    std::string changed = good;
+    changed.back() ^= 1;
+    write_text(file, changed);
+    expect_refused(run_gainlens({"evaluate", "language-model", folder, "--text", text_}), file + ": its sha256 is ");
+    expect_refused(run_gainlens({"sweep", folder, "--text", text_, "--lengths", "16", "--out", out_ + "-run"}),
+                   file + ": its sha256 is ");
+    write_text(file, good);
+  }
+  std::filesystem::remove(out_ + "/config.json");
+  expect_refused(run_gainlens({"evaluate", "language-model", out_, "--text", text_}), "config.json: is missing");
+  EXPECT_THAT(check().out, HasSubstr("found: " + out_ + "/config.json: is missing, and files.sha256 lists it"));
+  // Earlier versions wrote no list.
+  std::filesystem::remove(list);
+  std::filesystem::remove(kept + "/files.sha256");
+  EXPECT_THAT(check().out, HasSubstr("not known: whether the files have changed. " + out_ + ", " + kept +
+                                     " has no checksum beside it; what it holds is not proven."));
+  write_text(list, std::string(64, 'a') + "  ../recipe.json\n");
+  expect_refused(check(), "is no checksum of a file in its folder");
 }
 
 TEST_F(TrainCommand, AFilterIsAnArmWithOptions) {

@@ -47,6 +47,11 @@ class ProvenExperiment : public ::testing::Test {
   void expect_refused(TrainingProof proof, const std::string& words) const {
     EXPECT_THAT([&] { read_proven_run(out(), proof); }, ThrowsMessage<InvalidArgument>(HasSubstr(words)));
   }
+  void expect_faults(const std::vector<std::string>& words) const {
+    const auto faults = read_proven_run(out(), TrainingProof::files).faults;
+    ASSERT_EQ(faults.size(), words.size());
+    for (std::size_t i = 0; i < words.size(); ++i) EXPECT_THAT(faults[i].message, HasSubstr(words[i]));
+  }
   runfile::ExperimentRun run_;
   testing::TemporaryFolder folder_;
 };
@@ -61,9 +66,22 @@ TEST_F(ProvenExperiment, AWholeRunIsProven) {
 TEST_F(ProvenExperiment, CheckpointsAreReadOnlyWhereTheyAreAskedFor) {
   testing::write_file(folder_of(5) / "weights", "others");
   EXPECT_THAT(read_proven_run(out()).unproven, IsEmpty());
-  expect_refused(TrainingProof::files, "weights: its sha256 is ");
+  expect_faults({"weights: its sha256 is "});
   fs::remove(folder_of(5) / "weights");
-  expect_refused(TrainingProof::files, "weights of this training is missing");
+  expect_faults({"weights of this training is missing"});
+}
+
+TEST_F(ProvenExperiment, EveryChangedFileIsNamed) {
+  testing::write_file(folder_of(1) / "weights", "others");
+  testing::write_file(folder_of(2) / result_name, "broken");
+  fs::remove(folder_of(4) / result_name);
+  testing::write_file(out() / "request.json", "{}");
+  expect_faults({"request.json: is not the request in run.h5", "seed-1/weights: its sha256 is ", "seed-2/result",
+                 "bft/seed-1/result.safetensors: is not there"});
+  const auto faults = read_proven_run(out(), TrainingProof::files).faults;
+  const std::string words = runfile::faults_in_words(faults);
+  EXPECT_TRUE(words.starts_with(faults.front().message + ". And 3 other files: "));
+  EXPECT_TRUE(words.ends_with((folder_of(4) / result_name).string())) << words;
 }
 
 TEST_F(ProvenExperiment, AResultThatSaysSomethingElseIsRefused) {
