@@ -7,15 +7,14 @@
 #include "core/divergence.h"
 #include "core/json.h"
 #include "runfile/checksum_list.h"
+#include "runfile/training_history.h"
 #include "runfile/training_request.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <iterator>
-#include <limits>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -24,61 +23,6 @@ namespace gainlens::analyses {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// A table of numbers with a header line, as trainings write them. An empty cell is NaN.
-class NumberTable {
- public:
-  explicit NumberTable(const fs::path& file) : where_(printable(file.string())) {
-    const std::string text = read_text_file(file);
-    std::string_view rest = text;
-    bool header = true;
-    while (!rest.empty()) {
-      const std::size_t end = rest.find('\n');
-      CHECK(end != std::string_view::npos, "{}: its last line has no end; {}", where_, repair);
-      add_line(rest.substr(0, end), header);
-      header = false;
-      rest.remove_prefix(end + 1);
-    }
-  }
-  std::size_t rows() const { return rows_.size(); }
-  double at(std::size_t row, std::string_view column) const {
-    const auto found = std::ranges::find(names_, column);
-    CHECK(found != names_.end(), "{}: has no column '{}'; {}", where_, column, repair);
-    return rows_[row][static_cast<std::size_t>(found - names_.begin())];
-  }
-
- private:
-  static constexpr std::string_view repair = "repeat the training command, which writes it again";
-
-  void add_line(std::string_view line, bool header) {
-    std::vector<double> row;
-    for (bool more = true; more;) {
-      const std::size_t comma = line.find(',');
-      const std::string_view cell = line.substr(0, comma);
-      more = comma != std::string_view::npos;
-      if (more) line.remove_prefix(comma + 1);
-      if (header) {
-        names_.emplace_back(cell);
-        continue;
-      }
-      double value = std::numeric_limits<double>::quiet_NaN();
-      if (!cell.empty()) {
-        const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-        CHECK(error == std::errc() && end == cell.data() + cell.size(), "{}: '{}' is no number; {}", where_,
-              printable(cell, 40), repair);
-      }
-      row.push_back(value);
-    }
-    if (header) return;
-    CHECK(row.size() == names_.size(), "{}: a line has {} cells, and the first one {}; {}", where_, row.size(),
-          names_.size(), repair);
-    rows_.push_back(std::move(row));
-  }
-
-  std::string where_;
-  std::vector<std::string> names_;
-  std::vector<std::vector<double>> rows_;
-};
 
 void read_request(const fs::path& file, LanguageTraining& training) {
   try {
@@ -103,11 +47,11 @@ void read_request(const fs::path& file, LanguageTraining& training) {
 
 /// The layers of the last evaluation.
 void read_filter(const fs::path& file, LanguageTraining& training) {
-  const NumberTable table(file);
-  for (std::size_t row = 0; row < table.rows(); ++row) {
-    if (table.at(row, "step") != table.at(table.rows() - 1, "step")) continue;
-    training.gain.push_back(table.at(row, "gain"));
-    training.share_at_most.push_back(table.at(row, "share_at_most"));
+  const std::vector<runfile::FilterPoint> points = runfile::read_filter_history(file);
+  for (const runfile::FilterPoint& point : points) {
+    if (point.step != points.back().step) continue;
+    training.gain.push_back(point.gain);
+    training.share_at_most.push_back(point.share_at_most);
   }
 }
 
@@ -210,14 +154,10 @@ LanguageTraining read_language_training(const fs::path& folder) {
   read_request(training / "request.json", read);
   CHECK(fs::exists(history), "{}: the training has not ended; repeat its gainlens train language-model command",
         printable(folder.string()));
-  const NumberTable table(history);
-  for (std::size_t row = 0; row < table.rows(); ++row) {
-    const double step = table.at(row, "step");
-    CHECK(step >= 0 && step <= 0x1p53 && step == std::floor(step), "{}: 'step' is {}; must be a whole number",
-          printable(history.string()), step);
-    read.step.push_back(static_cast<std::int64_t>(step));
-    read.loss.push_back(table.at(row, "training_loss"));
-    read.held_out.push_back(table.at(row, "validation_loss"));
+  for (const runfile::Evaluation& point : runfile::read_history(history)) {
+    read.step.push_back(point.step);
+    read.loss.push_back(point.training_loss);
+    read.held_out.push_back(point.validation_loss);
   }
   if (read.filtered) read_filter(training / "filter.csv", read);
   compare_files(folder, read);

@@ -409,7 +409,7 @@ Finetuning::Trained Finetuning::train(const experiment::Work& work) const {
   runfile::prove_kept(task.kept(), weight_files(job),
                       {fmt::format("the best step, {},", outcome.best_step), "the training state",
                        fmt::format("delete {} to train again", printable(folder->state_file().string()))});
-  write_file_atomically(folder->path() / "history.csv", training::history_csv(outcome.history));
+  write_file_atomically(folder->path() / "history.csv", runfile::history_csv(outcome.history));
   if (!trained.filter.empty()) write_file_atomically(folder->path() / "filter.csv", task.filter().csv());
   if (task.start())
     write_file_atomically(folder->path() / "start.csv", fmt::format("held_out_loss,with_filter\n{:.9g},{:.9g}\n",

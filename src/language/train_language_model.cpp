@@ -334,7 +334,7 @@ LanguageModelOutcome train_language_model(const LanguageModelRequest& request) {
   runfile::prove_kept(task.kept(), kept_files(out),
                       {fmt::format("the best step, {},", outcome.training.best_step), "the training state",
                        fmt::format("delete {} to train again", printable(folder.state_file().string()))});
-  write_file_atomically(folder.path() / "history.csv", training::history_csv(outcome.training.history));
+  write_file_atomically(folder.path() / "history.csv", runfile::history_csv(outcome.training.history));
   std::vector<double> losses;
   for (const training::Evaluation& point : outcome.training.history) losses.push_back(point.training_loss);
   outcome.diverged = divergence(losses, config.vocabulary, {"up to the first evaluation", "token"});

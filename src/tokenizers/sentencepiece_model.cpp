@@ -127,24 +127,24 @@ class Fields {
 /// text goes from place to place. The library walks without looking at the size.
 class DoubleArray {
  public:
-  explicit DoubleArray(std::string_view bytes) : bytes_(bytes), most_leaves_(bytes.size() / 4, -1) {}
+  explicit DoubleArray(std::string_view bytes) : bytes_(bytes), max_leaves_(bytes.size() / 4, -1) {}
 
   /// @param values  the values of the leaves are below it
   /// @param max_prefixes  of one text that the array may hold: the library has room for so many
   bool is_sound(std::size_t values, int max_prefixes) {
-    if (most_leaves_.empty()) return false;
+    if (max_leaves_.empty()) return false;
     std::vector<std::uint32_t> to_do;
     const auto visit = [&](std::uint32_t place, int leaves) {
-      if (leaves <= most_leaves_[place]) return;
-      most_leaves_[place] = leaves;
+      if (leaves <= max_leaves_[place]) return;
+      max_leaves_[place] = leaves;
       to_do.push_back(place);
     };
     visit(0, 0);
     while (!to_do.empty()) {
       const std::uint32_t place = to_do.back(), unit = at(place), children = place ^ offset(unit);
       to_do.pop_back();
-      if ((children | 0xFF) >= most_leaves_.size()) return false;
-      int leaves = most_leaves_[place];
+      if ((children | 0xFF) >= max_leaves_.size()) return false;
+      int leaves = max_leaves_[place];
       if ((unit >> 8 & 1) != 0) {
         if ((at(children) & ~leaf) >= values || ++leaves > max_prefixes) return false;
       }
@@ -162,7 +162,7 @@ class DoubleArray {
   std::uint32_t at(std::uint32_t place) const { return little_endian(bytes_.substr(std::size_t{4} * place)); }
 
   std::string_view bytes_;
-  std::vector<int> most_leaves_;  ///< [place] on a way to it; -1: none was found
+  std::vector<int> max_leaves_;  ///< [place] on a way to it; -1: none was found
 };
 
 /// Whether the library can use this map of characters without leaving it: the size of a double array, the array, and

@@ -5,6 +5,7 @@
 #include "bft/warm_up.h"
 #include "core/check.h"
 #include "runfile/recommend_run.h"
+#include "runfile/training_history.h"
 #include "training/tensor_notes.h"
 
 #include <ATen/ATen.h>
@@ -285,18 +286,7 @@ void FilterTraining::record(Replicas* replicas) {
 }
 
 std::string FilterTraining::csv() const {
-  std::string text = "step,layer";
-  for (const runfile::FilterCurve& curve : runfile::filter_curves()) text += fmt::format(",{}", curve.name);
-  text += "\n";
-  for (std::size_t i = 0; i < recorded_at_.size() * layers_.size(); ++i) {
-    text += fmt::format("{},{}", recorded_at_[i / layers_.size()], i % layers_.size());
-    for (const runfile::FilterCurve& curve : runfile::filter_curves()) {
-      const double value = curves_.at(std::string(curve.name)).at(i);
-      text += std::isnan(value) ? "," : fmt::format(",{:.6g}", value);
-    }
-    text += "\n";
-  }
-  return text;
+  return runfile::filter_csv({recorded_at_, layers_.size(), curves_});
 }
 
 std::string FilterTraining::warning() const {

@@ -225,13 +225,4 @@ TrainingOutcome train(Task& task, const TrainingFolder& folder, const TrainerOpt
   return train(task, &folder, options, alone);
 }
 
-std::string history_csv(const std::vector<Evaluation>& history) {
-  std::string text = "step,training_loss,validation_loss,learning_rate,gradient_norm\n";
-  for (const Evaluation& point : history) {
-    text += fmt::format("{},{:.6g},{:.6g},{:.6g},{:.6g}\n", point.step, point.training_loss, point.validation_loss,
-                        point.learning_rate, point.gradient_norm);
-  }
-  return text;
-}
-
 }  // namespace gainlens::training

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/json.h"
+#include "runfile/training_history.h"
 #include "training/adamw.h"
 #include "training/replicas.h"
 #include "training/schedule.h"
@@ -40,14 +41,7 @@ class Task {
   virtual std::string describe(double validation_loss) const;
 };
 
-/// One evaluation: a point of the loss curve.
-struct Evaluation {
-  std::int64_t step = 0;     ///< number of steps done
-  double training_loss = 0;  ///< mean over the steps since the last evaluation
-  double validation_loss = 0;
-  double learning_rate = 0;
-  double gradient_norm = 0;  ///< mean over the same steps, before clipping
-};
+using runfile::Evaluation;
 
 struct TrainerOptions {
   std::int64_t steps = 0;
@@ -88,8 +82,5 @@ TrainingOutcome train(Task& task, const TrainingFolder& folder, const TrainerOpt
 /// keep_best(). The losses are those of one process to rounding.
 /// @param folder  of rank 0; null in the other processes, or if nothing is to be saved
 TrainingOutcome train(Task& task, const TrainingFolder* folder, const TrainerOptions& options, Replicas& replicas);
-
-/// The history as CSV with a header line, one line per evaluation.
-std::string history_csv(const std::vector<Evaluation>& history);
 
 }  // namespace gainlens::training

@@ -94,8 +94,9 @@ TEST_F(TrainFinetune, PrintsATableAndKeepsARunThatOthersRead) {
   std::filesystem::rename(run / "request.json", folder_.path() / "request");
   expect_warned("There is no request.json");
   write_file(run / "request.json", "{}");
-  expect_refused(report(), "request.json: is not the request in run.h5; put the right file back, it is the text "
-                           "/request of run.h5");
+  expect_refused(report(),
+                 "request.json: is not the request in run.h5; put the right file back, it is the text "
+                 "/request of run.h5");
   expect_refused(compare(), "request.json: is not the request in run.h5");
   std::filesystem::rename(folder_.path() / "request", run / "request.json");
   std::filesystem::rename(run / "run.h5.sha256", folder_.path() / "sum");

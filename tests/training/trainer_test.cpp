@@ -90,7 +90,7 @@ TEST(Trainer, InterruptedAnywhereEndsWithTheSameBits) {
     EXPECT_EQ(found.resumed_at, 20);
     EXPECT_EQ(part.counted, 30);
     EXPECT_TRUE(at::equal(part.point, whole.point));
-    EXPECT_EQ(history_csv(found.history), history_csv(expected.history));
+    EXPECT_EQ(runfile::history_csv(found.history), runfile::history_csv(expected.history));
     EXPECT_EQ(found.best_step, expected.best_step);
   }
 

@@ -1,0 +1,126 @@
+#include "runfile/training_history.h"
+
+#include "core/check.h"
+#include "core/json.h"
+#include "runfile/trained_run.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <string_view>
+
+namespace gainlens::runfile {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A table of numbers with a header line. An empty cell is NaN.
+class NumberTable {
+ public:
+  explicit NumberTable(const fs::path& file) : where_(printable(file.string())) {
+    const std::string text = read_text_file(file);
+    std::string_view rest = text;
+    bool header = true;
+    while (!rest.empty()) {
+      const std::size_t end = rest.find('\n');
+      CHECK(end != std::string_view::npos, "{}: its last line has no end; {}", where_, repair);
+      add_line(rest.substr(0, end), header);
+      header = false;
+      rest.remove_prefix(end + 1);
+    }
+  }
+  const std::string& where() const { return where_; }
+  std::size_t rows() const { return rows_.size(); }
+  double at(std::size_t row, std::string_view column) const {
+    const auto found = std::ranges::find(names_, column);
+    CHECK(found != names_.end(), "{}: has no column '{}'; {}", where_, column, repair);
+    return rows_[row][static_cast<std::size_t>(found - names_.begin())];
+  }
+
+ private:
+  static constexpr std::string_view repair = "repeat the training command, which writes it again";
+
+  static constexpr double missing = std::numeric_limits<double>::quiet_NaN();
+
+  double number_in(std::string_view cell) const {
+    if (cell.empty()) return missing;
+    double value = 0;
+    const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+    CHECK(error == std::errc() && end == cell.data() + cell.size(), "{}: '{}' is no number; {}", where_,
+          printable(cell, 40), repair);
+    return value;
+  }
+
+  void add_line(std::string_view line, bool header) {
+    std::vector<double> row;
+    for (bool more = true; more;) {
+      const std::size_t comma = line.find(',');
+      const std::string_view cell = line.substr(0, comma);
+      more = comma != std::string_view::npos;
+      if (more) line.remove_prefix(comma + 1);
+      if (header)
+        names_.emplace_back(cell);
+      else
+        row.push_back(number_in(cell));
+    }
+    if (header) return;
+    CHECK(row.size() == names_.size(), "{}: a line has {} cells, and the first one {}; {}", where_, row.size(),
+          names_.size(), repair);
+    rows_.push_back(std::move(row));
+  }
+
+  std::string where_;
+  std::vector<std::string> names_;
+  std::vector<std::vector<double>> rows_;
+};
+
+}  // namespace
+
+std::string history_csv(std::span<const Evaluation> history) {
+  std::string text = "step,training_loss,validation_loss,learning_rate,gradient_norm\n";
+  for (const Evaluation& point : history) {
+    text += fmt::format("{},{:.6g},{:.6g},{:.6g},{:.6g}\n", point.step, point.training_loss, point.validation_loss,
+                        point.learning_rate, point.gradient_norm);
+  }
+  return text;
+}
+
+std::vector<Evaluation> read_history(const fs::path& file) {
+  const NumberTable table(file);
+  std::vector<Evaluation> history;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    const double step = table.at(row, "step");
+    CHECK(step >= 0 && step <= 0x1p53 && step == std::floor(step), "{}: 'step' is {}; must be a whole number",
+          table.where(), step);
+    history.push_back({static_cast<std::int64_t>(step), table.at(row, "training_loss"),
+                       table.at(row, "validation_loss"), table.at(row, "learning_rate"),
+                       table.at(row, "gradient_norm")});
+  }
+  return history;
+}
+
+std::string filter_csv(const FilterHistory& history) {
+  std::string text = "step,layer";
+  for (const FilterCurve& curve : filter_curves()) text += fmt::format(",{}", curve.name);
+  text += "\n";
+  for (std::size_t i = 0; i < history.steps.size() * history.layers; ++i) {
+    text += fmt::format("{},{}", history.steps[i / history.layers], i % history.layers);
+    for (const FilterCurve& curve : filter_curves()) {
+      const double value = history.curves.at(std::string(curve.name)).at(i);
+      text += std::isnan(value) ? "," : fmt::format(",{:.6g}", value);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+std::vector<FilterPoint> read_filter_history(const fs::path& file) {
+  const NumberTable table(file);
+  std::vector<FilterPoint> points;
+  for (std::size_t row = 0; row < table.rows(); ++row)
+    points.push_back({table.at(row, "step"), table.at(row, "gain"), table.at(row, "share_at_most")});
+  return points;
+}
+
+}  // namespace gainlens::runfile
