@@ -78,7 +78,8 @@ CheckOutcome depth(const CheckedSweep& run) {
       return {fmt::format("{} has {}, and the run {}", runfile::depth_file, counted(stored->chunks.size(), "chunk"),
                           chunks),
               advice};
-    return satisfactory(fmt::format("{} has all of {}", runfile::depth_file, counted(chunks, "chunk")));
+    return satisfactory(fmt::format("{} has all of {}{}", runfile::depth_file, counted(chunks, "chunk"),
+                                    run.proof.depth_compared ? "" : ", and no checksum beside it"));
   } catch (const InvalidArgument& error) {
     return {error.what(), "take no number from it"};
   }

@@ -6,7 +6,7 @@
 #include "runfile/gate_arms_run.h"
 #include "runfile/intervention_run.h"
 #include "runfile/patching_run.h"
-#include "runfile/stored_units.h"
+#include "runfile/run_store.h"
 
 #include <algorithm>
 #include <charconv>
@@ -67,7 +67,12 @@ void compare_result(const fs::path& folder, const Json& request, CheckedUnits& f
   found.finished = fs::exists(folder / found.result);
   if (!found.finished) return;
   try {
-    auto run = read(folder);
+    found.unproven = runfile::prove_store(folder, found.result);
+  } catch (const InvalidArgument& error) {
+    found.changed = error.what();
+  }
+  try {
+    auto run = read(folder, runfile::Proof::by_caller);
     const Json stored = to_json(run);
     if (found.missing > 0 || !found.damaged.empty()) return;
     run.request = request;
@@ -191,9 +196,13 @@ void read_patches(const fs::path& folder, const Json& request, CheckedUnits& fou
 
 CheckOutcome files(const CheckedUnits& run) {
   const std::string all = counted(run.units, "unit");
-  if (run.damaged.empty()) return satisfactory(fmt::format("{} as written (sha256)", all));
-  return {fmt::format("{} of {} cannot be used; the first: {}", run.damaged.size(), all, run.damaged.front()),
-          "take no number from this run; what is measured again then continues it"};
+  constexpr const char* advice = "take no number from this run; what is measured again then continues it";
+  if (run.damaged.empty() && !run.changed.empty()) return {run.changed, advice};
+  if (run.damaged.empty() && !run.finished) return satisfactory(fmt::format("{} as written (sha256)", all));
+  if (run.damaged.empty())
+    return satisfactory(run.unproven.empty() ? fmt::format("{} and {} as written (sha256)", run.result, all)
+                                             : fmt::format("{} as written (sha256); {}", all, run.unproven));
+  return {fmt::format("{} of {} cannot be used; the first: {}", run.damaged.size(), all, run.damaged.front()), advice};
 }
 
 CheckOutcome finished(const CheckedUnits& run) {

@@ -21,6 +21,8 @@ struct CheckedUnits {
   std::string result;                ///< file with the result: "gate-arms.json"
   bool finished = false;             ///< whether it is there
   std::string unreadable;            ///< why it cannot be read
+  std::string changed;   ///< why its files are not those that manifest.jsonl lists; empty: nothing speaks against it
+  std::string unproven;  ///< why the result was compared with no checksum, a sentence; empty: it was
   /// Where it is not what the units make, as a JSON pointer; empty: nowhere. Nothing: not compared.
   std::optional<std::string> difference;
   std::size_t documents = 0;         ///< 0: the run is of two prompts

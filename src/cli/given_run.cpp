@@ -7,6 +7,7 @@
 #include "experiment/proven_run.h"
 #include "recommend/finished_seeds.h"
 #include "recommend/recommender_files.h"
+#include "runfile/depth_run.h"
 #include "runfile/recommend_run.h"
 #include "runfile/run_kind.h"
 
@@ -225,6 +226,8 @@ GivenRun open_given_run(const fs::path& path) {
   runfile::RunProof proof = runfile::prove_run(path);  // first, before the run is read
   GivenRun given{std::move(proof), runfile::RunReader::open(path)};
   if (!given.proof.run_file_compared) tell_warning("{}: {}", printable(path.string()), runfile::no_checksum);
+  if (!given.proof.depth_compared)
+    tell_warning("{}: {}", printable(path.string()), runfile::no_checksum_beside(runfile::depth_file));
   return given;
 }
 

@@ -12,7 +12,8 @@ namespace {
 
 void inspect_gate_arms_run(const std::filesystem::path& path, Findings& findings) {
   findings.add("kind", "run of arms for gates");
-  const runfile::GateArmsRun run = runfile::read_gate_arms_run(path);
+  const std::string unproven = runfile::prove_store(path, runfile::gate_arms_result);
+  const runfile::GateArmsRun run = runfile::read_gate_arms_run(path, runfile::Proof::by_caller);
   const auto text_of = [&](const char* key) {
     CHECK(run.request.is_object() && run.request.contains(key) && run.request[key].is_string(),
           "{}: gate-arms.json has no text '{}' in its request; delete it and repeat the command",
@@ -30,6 +31,7 @@ void inspect_gate_arms_run(const std::filesystem::path& path, Findings& findings
   findings.add("documents", counted(run.documents(), "document"), run.documents());
   findings.add("dtype", text_of("dtype"));
   findings.add("BOS", text_of("bos_policy"));
+  add_store_proof(runfile::gate_arms_result, unproven, findings);
 }
 
 }  // namespace

@@ -16,7 +16,8 @@ std::string request_text(const Json& request, const char* key, const std::filesy
 
 void inspect_intervention_run(const std::filesystem::path& path, Findings& findings) {
   findings.add("kind", "run of interventions");
-  const runfile::InterventionRun run = runfile::read_intervention_run(path);
+  const std::string unproven = runfile::prove_store(path, runfile::intervention_result);
+  const runfile::InterventionRun run = runfile::read_intervention_run(path, runfile::Proof::by_caller);
   const Json& request = run.request;
   findings.add("family", request_text(request, "family", path));
   findings.add("interventions", fmt::format("{}, and {} of controls alone", run.asked, run.arms.size() - run.asked),
@@ -24,19 +25,28 @@ void inspect_intervention_run(const std::filesystem::path& path, Findings& findi
   findings.add("documents", counted(run.documents(), "document"), run.documents());
   findings.add("dtype", request_text(request, "dtype", path));
   findings.add("BOS", request_text(request, "bos_policy", path));
+  add_store_proof(runfile::intervention_result, unproven, findings);
 }
 
 void inspect_patching_run(const std::filesystem::path& path, Findings& findings) {
   findings.add("kind", "run of activation patching");
-  const runfile::PatchingRun run = runfile::read_patching_run(path);
+  const std::string unproven = runfile::prove_store(path, runfile::patching_result);
+  const runfile::PatchingRun run = runfile::read_patching_run(path, runfile::Proof::by_caller);
   findings.add("family", request_text(run.request, "family", path));
   findings.add("patches", fmt::format("{} in each direction", run.patches.size()), run.patches.size());
   findings.add("metric", run.request.contains("answer") ? "logit difference" : "divergence from the clean run");
   findings.add("dtype", request_text(run.request, "dtype", path));
   findings.add("BOS", request_text(run.request, "bos_policy", path));
+  add_store_proof(runfile::patching_result, unproven, findings);
 }
 
 }  // namespace
+
+void add_store_proof(const std::string& result, const std::string& unproven, Findings& findings) {
+  findings.add("checksums",
+               unproven.empty() ? fmt::format("{} and its units are as they were written (sha256)", result) : unproven,
+               unproven.empty());
+}
 
 extern const RunInspection intervention_inspection, patching_inspection;
 const RunInspection intervention_inspection = {runfile::RunKind::interventions, inspect_intervention_run};

@@ -74,6 +74,10 @@ const RunInspection* inspection_of(runfile::RunKind kind);
 /// @returns  the number of finished trainings
 std::int64_t add_trainings(const runfile::TrainedRun& run, const std::vector<std::string>& metrics, Findings& findings);
 
+/// Adds what was compared of a run that is stored as units.
+/// @param unproven  as runfile::prove_store() returns
+void add_store_proof(const std::string& result, const std::string& unproven, Findings& findings);
+
 /// Whether a path is a file that can only be a data set: it is neither a run nor weights nor a configuration.
 bool looks_like_data_set(const std::filesystem::path& path);
 

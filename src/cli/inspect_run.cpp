@@ -21,7 +21,9 @@ void add_checksums(const runfile::RunProof& proof, Findings& findings) {
   if (proof.unproven.empty()) {
     text = fmt::format("run.h5 and its {} shards are as they were written (sha256)", proof.shards);
   } else if (proof.shards > 0) {
-    text = fmt::format("its {} shards are as they were written (sha256). {}", proof.shards, proof.unproven);
+    text = fmt::format("{}its {} shards are as they were written (sha256). {}",
+                       proof.run_file_compared && !proof.depth_compared ? "run.h5 and " : "", proof.shards,
+                       proof.unproven);
   }
   findings.add("checksums", text,
                {{"shards", proof.shards}, {"unproven", proof.unproven.empty() ? Json(nullptr) : Json(proof.unproven)}});

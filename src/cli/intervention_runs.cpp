@@ -1,6 +1,7 @@
 #include "cli/intervention_runs.h"
 
 #include "analyses/checks/unit_checks.h"
+#include "cli/given_run.h"
 #include "cli/run_kinds.h"
 #include "core/check.h"
 #include "core/counted.h"
@@ -45,6 +46,13 @@ runfile::InterventionNames names_of_run(const fs::path& path, const Json& reques
   return {family != request.end() && family->is_string() ? family->get<std::string>() : std::string("a model")};
 }
 
+/// Warns where the result of a run has no checksum.
+runfile::Proof tell_proof(const fs::path& path, const std::string& result) {
+  const std::string unproven = runfile::prove_store(path, result);
+  if (!unproven.empty()) tell_unproven(path, {&unproven, 1});
+  return runfile::Proof::by_caller;
+}
+
 using Results = std::vector<analyses::CheckResult>;
 
 Results check_interventions(const fs::path& path) {
@@ -58,7 +66,8 @@ Results check_patches(const fs::path& path) {
 void report_interventions(const ReportArguments& arguments, const GlobalOptions& global) {
   const fs::path out = folder_to_write(arguments), path = arguments.runs.front();
   const reports::Writing writing = writing_of(arguments);
-  const runfile::InterventionRun run = runfile::read_intervention_run(path);
+  const runfile::InterventionRun run =
+      runfile::read_intervention_run(path, tell_proof(path, runfile::intervention_result));
   const analyses::InterventionEffects effects = analyses::intervention_effects(run);
   finish_report(reports::write_interventions_report(
                     {&effects, measured_tokens(run, path), names_of_run(path, run.request)}, out, writing),
@@ -68,7 +77,7 @@ void report_interventions(const ReportArguments& arguments, const GlobalOptions&
 void report_patches(const ReportArguments& arguments, const GlobalOptions& global) {
   const fs::path out = folder_to_write(arguments), path = arguments.runs.front();
   const reports::Writing writing = writing_of(arguments);
-  const runfile::PatchingRun run = runfile::read_patching_run(path);
+  const runfile::PatchingRun run = runfile::read_patching_run(path, tell_proof(path, runfile::patching_result));
   const analyses::PatchingEffects effects = analyses::patching_effects(run);
   finish_report(reports::write_patching_report({&effects, names_of_run(path, run.request)}, out, writing), out,
                 global.json);

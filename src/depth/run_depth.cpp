@@ -8,6 +8,7 @@
 #include "models/checkpoint/checkpoint_tensors.h"
 #include "models/checkpoint/load_decoder.h"
 #include "models/decoder/decoder.h"
+#include "runfile/run_proof.h"
 
 #include <ATen/core/TensorBody.h>
 
@@ -17,8 +18,11 @@ namespace gainlens::depth {
 
 runfile::DepthRun run_depth(const DepthRequest& request) {
   runfile::DepthRun run{.request = sha256_file(request.folder / "request.json")};
-  if (const auto stored = runfile::read_depth_run(request.folder); stored && stored->request == run.request)
-    return *stored;
+  // One that an earlier version wrote has no checksum, and is measured again: nothing proves what it holds.
+  if (std::filesystem::exists(runfile::checksum_file_of(request.folder / runfile::depth_file))) {
+    if (auto stored = runfile::read_depth_run(request.folder); stored && stored->request == run.request)
+      return std::move(*stored);
+  }
   const models::CheckpointSource source = models::open_checkpoint(request.checkpoint, request.ignored_config_keys);
   check_carries(source.config, request.layers, "--depth-precision");
   models::LoadOptions load;

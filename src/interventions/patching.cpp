@@ -14,7 +14,7 @@
 #include "models/decoder/decoder_sites.h"
 #include "runfile/hash_cache.h"
 #include "runfile/intervention_names.h"
-#include "runfile/unit_folder.h"
+#include "runfile/run_store.h"
 #include "sweep/one_sequence.h"
 
 #include <ATen/ATen.h>
@@ -144,7 +144,7 @@ runfile::InterventionNames names_of(const PatchingOptions& options, const Prompt
 /// Measures what is missing, direction by direction, and within one layer by layer.
 class Patching {
  public:
-  Patching(const PatchingOptions& options, const PatchJob& job, runfile::UnitFolder& kept, runfile::PatchingRun& run)
+  Patching(const PatchingOptions& options, const PatchJob& job, runfile::RunStore& kept, runfile::PatchingRun& run)
       : options_(options), job_(job), kept_(kept), run_(run), units_(job.arms) {
     forward_.allow_extrapolation = options.allow_extrapolation;
   }
@@ -225,7 +225,7 @@ class Patching {
 
   const PatchingOptions& options_;
   const PatchJob& job_;
-  runfile::UnitFolder& kept_;
+  runfile::RunStore& kept_;
   runfile::PatchingRun& run_;
   ArmUnits units_;
   hooks::ForwardOptions forward_;
@@ -253,9 +253,9 @@ runfile::PatchingRun run_patching(const PatchingOptions& options) {
   runfile::PatchingRun run;
   run.request = request_of(options, job);
   for (const Arm& arm : job.arms) run.patches.push_back(patch_of(arm, job.checkpoint.config.layers));
-  runfile::UnitFolder kept(options.out, run.request, {"interventions", "model", "clean", "corrupt"},
-                           {{"interventions.json", interventions_text(job.patches)},
-                            {runfile::intervention_names_file, names_text(names_of(options, job.prompts))}});
+  runfile::RunStore kept(options.out, run.request, {"interventions", "model", "clean", "corrupt"},
+                         {{"interventions.json", interventions_text(job.patches)},
+                          {runfile::intervention_names_file, names_text(names_of(options, job.prompts))}});
   Patching(options, job, kept, run).run();
   for (const PatchedPrompt& direction : run.directions) {
     CHECK(std::ranges::any_of(direction.effects, [](const auto& effect) { return effect.largest_logit_change > 0; }),

@@ -10,7 +10,7 @@
 #include "interventions/measured_decoder.h"
 #include "models/checkpoint/torch_dtype.h"
 #include "runfile/hash_cache.h"
-#include "runfile/unit_folder.h"
+#include "runfile/run_store.h"
 
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
@@ -141,7 +141,7 @@ Json gate_arms_request(const GateArmsOptions& options, const GateArmsJob& job) {
 /// Measures what is missing, document by document, and within a document arm by arm.
 class GateArmsMeasuring {
  public:
-  GateArmsMeasuring(const GateArmsOptions& options, const GateArmsJob& job, runfile::UnitFolder& kept,
+  GateArmsMeasuring(const GateArmsOptions& options, const GateArmsJob& job, runfile::RunStore& kept,
                     runfile::GateArmsRun& run)
       : options_(options), job_(job), kept_(kept), run_(run) {}
 
@@ -213,7 +213,7 @@ class GateArmsMeasuring {
 
   const GateArmsOptions& options_;
   const GateArmsJob& job_;
-  runfile::UnitFolder& kept_;
+  runfile::RunStore& kept_;
   runfile::GateArmsRun& run_;
   std::unique_ptr<models::Decoder> model_;
   GainCalibration calibration_;
@@ -239,8 +239,8 @@ runfile::GateArmsRun run_gate_arms(const GateArmsOptions& options) {
   run.trained_length = options.trained_length;
   run.gated = job.gated();
   run.readings.assign(job.arms.size(), std::vector<Readings>(job.test.documents.size()));
-  runfile::UnitFolder kept(options.out, run.request,
-                           {"arms", "model", "text", "calibration", "trained_length", "contexts", "samples", "seed"});
+  runfile::RunStore kept(options.out, run.request,
+                         {"arms", "model", "text", "calibration", "trained_length", "contexts", "samples", "seed"});
   GateArmsMeasuring(options, job, kept, run).run();
   if (!kept.path().empty()) runfile::write_gate_arms_run(kept.path(), run);
   return run;

@@ -18,7 +18,7 @@
 #include "models/decoder/decoder_sites.h"
 #include "runfile/hash_cache.h"
 #include "runfile/intervention_names.h"
-#include "runfile/unit_folder.h"
+#include "runfile/run_store.h"
 
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
@@ -197,7 +197,7 @@ std::size_t donor_of(std::size_t document, std::size_t documents, std::uint64_t 
 /// Measures what is missing, document by document, and within a document layer by layer.
 class Measuring {
  public:
-  Measuring(const InterveneOptions& options, const Job& job, runfile::UnitFolder& kept, runfile::InterventionRun& run)
+  Measuring(const InterveneOptions& options, const Job& job, runfile::RunStore& kept, runfile::InterventionRun& run)
       : options_(options), job_(job), kept_(kept), run_(run), units_(job.arms) {
     forward_.allow_extrapolation = options.allow_extrapolation;
   }
@@ -265,7 +265,7 @@ class Measuring {
 
   const InterveneOptions& options_;
   const Job& job_;
-  runfile::UnitFolder& kept_;
+  runfile::RunStore& kept_;
   runfile::InterventionRun& run_;
   ArmUnits units_;
   hooks::ForwardOptions forward_;
@@ -368,9 +368,9 @@ runfile::InterventionRun run_interventions(const InterveneOptions& options) {
   run.native.resize(job.test.documents.size());
   if (job.question.pair) run.native_answers.resize(job.test.documents.size());
   run.effects.assign(job.arms.size(), std::vector<InterventionEffect>(job.test.documents.size()));
-  runfile::UnitFolder kept(options.out, run.request, {"interventions", "model", "text", "length", "samples", "seed"},
-                           {{"interventions.json", interventions_text(job.asked)},
-                            {runfile::intervention_names_file, names_text(names_of(options))}});
+  runfile::RunStore kept(options.out, run.request, {"interventions", "model", "text", "length", "samples", "seed"},
+                         {{"interventions.json", interventions_text(job.asked)},
+                          {runfile::intervention_names_file, names_text(names_of(options))}});
   Measuring(options, job, kept, run).run();
   check_some_act(run);
   if (!kept.path().empty()) runfile::write_intervention_run(kept.path(), run);

@@ -1,9 +1,9 @@
 #include "runfile/depth_run.h"
 
-#include "core/atomic_file.h"
 #include "core/check.h"
 #include "core/json.h"
 #include "core/json_words.h"
+#include "runfile/run_proof.h"
 
 #include <cmath>
 
@@ -96,13 +96,14 @@ void write_depth_run(const std::filesystem::path& folder, const DepthRun& run) {
   }
   const Json json = {{"format", depth_format}, {"version", depth_version}, {"request", run.request},
                      {"shares", depth_shares}, {"starts", depth_starts},   {"chunks", chunks}};
-  write_file_atomically(folder / depth_file, json_text(json, 1) + "\n");
+  write_with_checksum(folder / depth_file, json_text(json, 1) + "\n");
 }
 
 std::optional<DepthRun> read_depth_run(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / depth_file;
   std::error_code error;
   if (!std::filesystem::exists(file, error)) return std::nullopt;
+  prove_by_neighbour(file);
   const Json json = read_json_file(file);
   CHECK(!json.is_object() || !json.contains("version") || json["version"] != 1,
         "{}: is of version 1, whose error of the diagonal rule rested on drawn errors; delete it and repeat the sweep "

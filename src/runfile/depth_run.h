@@ -76,10 +76,11 @@ struct DepthRun {
   friend bool operator==(const DepthRun&, const DepthRun&) = default;
 };
 
-/// Writes depth.json of a run folder completely or not at all. The same run gives the same bytes.
+/// Writes depth.json of a run folder, and its checksum, as write_with_checksum(). The same run gives the same bytes.
 void write_depth_run(const std::filesystem::path& folder, const DepthRun& run);
 /// Reads it; nothing: the folder has none.
-/// @throws InvalidArgument  damaged, another version, a number that is not finite, layers that differ between chunks
+/// @throws InvalidArgument  it differs from the checksum beside it; damaged, another version, a number that is not
+/// finite, layers that differ between chunks
 std::optional<DepthRun> read_depth_run(const std::filesystem::path& folder);
 
 }  // namespace gainlens::runfile

@@ -1,14 +1,13 @@
 #include "runfile/gate_arms_run.h"
 
-#include "core/atomic_file.h"
-#include "runfile/stored_json.h"
-
 #include <algorithm>
 
 namespace gainlens::runfile {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr ResultForm gate_arms_form = {gate_arms_result, gate_arms_format, gate_arms_version};
 
 std::optional<double> optional_at(const Json& json, const char* key) {
   return json.contains(key) ? std::optional(number_in(json, key)) : std::nullopt;
@@ -96,18 +95,13 @@ Json to_json(const GateArmsRun& run) {
 }
 
 void write_gate_arms_run(const fs::path& folder, const GateArmsRun& run) {
-  write_file_atomically(folder / gate_arms_result, json_text(to_json(run), 1) + "\n");
+  store_result(folder, gate_arms_form, to_json(run));
 }
 
-GateArmsRun read_gate_arms_run(const fs::path& folder) {
-  const fs::path file = folder / gate_arms_result;
-  CHECK(fs::exists(file), "{}: is not finished; repeat the command that makes it", printable(folder.string()));
-  return read_checked(file, [](const Json& json) {
-    CHECK(json.at("format") == gate_arms_format && json.at("version") == gate_arms_version,
-          "another format or version");
+GateArmsRun read_gate_arms_run(const fs::path& folder, Proof proof) {
+  return read_result(folder, gate_arms_form, proof, [](const Json& json) {
     GateArmsRun run;
     run.request = json.at("request");
-    CHECK(run.request.is_object(), "its request is no object");
     run.contexts = json.at("contexts").get<std::vector<std::int64_t>>();
     run.trained_length = json.at("trained_length").get<std::int64_t>();
     run.gated = json.at("gated").get<bool>();

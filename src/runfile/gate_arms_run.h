@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/json.h"
+#include "runfile/run_store.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -74,16 +75,16 @@ Json to_json(const std::vector<CalibratedHead>& heads);
 /// @throws InvalidArgument, Json::exception  as above
 std::vector<CalibratedHead> calibration_from(const Json& json);
 
-/// Names of units in a UnitFolder: the calibration, and one arm on one document.
+/// Names of units in a RunStore: the calibration, and one arm on one document.
 inline constexpr const char* calibration_unit = "calibration";
 std::string gate_arm_unit(std::size_t document, std::string_view arm);
 
 /// What `gate-arms.json` holds.
 Json to_json(const GateArmsRun& run);
-/// Writes `gate-arms.json` of a run folder completely or not at all. The same run gives the same bytes.
+/// Writes `gate-arms.json` of a run folder as store_result().
 void write_gate_arms_run(const std::filesystem::path& folder, const GateArmsRun& run);
 /// Reads a finished run.
-/// @throws InvalidArgument  it is not finished, damaged, or of another format or version
-GateArmsRun read_gate_arms_run(const std::filesystem::path& folder);
+/// @throws InvalidArgument  as read_result()
+GateArmsRun read_gate_arms_run(const std::filesystem::path& folder, Proof proof = Proof::by_reader);
 
 }  // namespace gainlens::runfile

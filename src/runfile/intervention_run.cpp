@@ -1,12 +1,11 @@
 #include "runfile/intervention_run.h"
 
-#include "core/atomic_file.h"
-#include "runfile/stored_json.h"
-
 namespace gainlens::runfile {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr ResultForm intervention_form = {intervention_result, intervention_run_format, intervention_run_version};
 
 Json to_json(const InterventionEffect& effect) {
   Json json = {{"nll", effect.nll},
@@ -76,18 +75,13 @@ Json to_json(const InterventionRun& run) {
 }
 
 void write_intervention_run(const fs::path& folder, const InterventionRun& run) {
-  write_file_atomically(folder / intervention_result, json_text(to_json(run), 1) + "\n");
+  store_result(folder, intervention_form, to_json(run));
 }
 
-InterventionRun read_intervention_run(const fs::path& folder) {
-  const fs::path file = folder / intervention_result;
-  CHECK(fs::exists(file), "{}: is not finished; repeat the command that makes it", printable(folder.string()));
-  return read_checked(file, [](const Json& json) {
-    CHECK(json.at("format") == intervention_run_format && json.at("version") == intervention_run_version,
-          "another format or version");
+InterventionRun read_intervention_run(const fs::path& folder, Proof proof) {
+  return read_result(folder, intervention_form, proof, [](const Json& json) {
     InterventionRun run;
     run.request = json.at("request");
-    CHECK(run.request.is_object(), "its request is no object");
     run.asked = json.at("asked").get<std::size_t>();
     run.native = json.at("native").get<std::vector<double>>();
     if (json.contains("native_logit_difference")) {

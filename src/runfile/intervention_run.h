@@ -2,6 +2,7 @@
 
 #include "core/intervention_effect.h"
 #include "core/json.h"
+#include "runfile/run_store.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -47,7 +48,7 @@ struct InterventionUnit {
   std::optional<double> answer = {};        ///< of the model as it is
 };
 
-/// The name of a unit in a UnitFolder, `document-D-layer-L`. The embedding is layer -1.
+/// The name of a unit in a RunStore, `document-D-layer-L`. The embedding is layer -1.
 std::string unit_name(std::size_t document, std::int64_t layer);
 /// A unit as it is stored.
 Json to_json(const InterventionUnit& unit);
@@ -56,11 +57,11 @@ InterventionUnit intervention_unit_from(const Json& json);
 
 /// What `intervene.json` holds.
 Json to_json(const InterventionRun& run);
-/// Writes `intervene.json` of a run folder completely or not at all. The same run gives the same bytes.
+/// Writes `intervene.json` of a run folder as store_result().
 void write_intervention_run(const std::filesystem::path& folder, const InterventionRun& run);
 
 /// Reads a finished run.
-/// @throws InvalidArgument  it is not finished, damaged, or of another format or version
-InterventionRun read_intervention_run(const std::filesystem::path& folder);
+/// @throws InvalidArgument  as read_result()
+InterventionRun read_intervention_run(const std::filesystem::path& folder, Proof proof = Proof::by_reader);
 
 }  // namespace gainlens::runfile

@@ -19,7 +19,7 @@ std::pair<ShardKey, std::string> parse_line(std::string_view line, const std::st
   const Json json = parse_json(line, where);
   CHECK(json.is_object() && json.size() == 3 && json.contains("length") && json.contains("sample") &&
             json.contains("sha256") && json["length"].is_number_integer() && json["sample"].is_number_integer() &&
-            json["sha256"].is_string() && json["sha256"].get_ref<const std::string&>().size() == 64,
+            json["sha256"].is_string() && is_sha256(json["sha256"].get_ref<const std::string&>()),
         "{}: is not a line of a manifest: '{}'", where, printable(line));
   return {{json["length"], json["sample"]}, json["sha256"]};
 }
@@ -55,6 +55,10 @@ WholeLines whole_lines(const std::string& text, const std::filesystem::path& pat
 }
 
 }  // namespace
+
+bool is_sha256(std::string_view text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
 
 std::map<ShardKey, std::string> read_manifest(const std::filesystem::path& path) {
   return whole_lines(read_text_file(path), path).digests;

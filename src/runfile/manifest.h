@@ -6,8 +6,12 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 
 namespace gainlens::runfile {
+
+/// Whether a text is a sha256 in hexadecimal digits, as all files write it.
+bool is_sha256(std::string_view text);
 
 /// Reads the checksums in a manifest.jsonl; does not change the file. An incomplete last line is ignored.
 /// @throws InvalidArgument  it cannot be read, or an earlier line is not valid

@@ -1,12 +1,11 @@
 #include "runfile/patching_run.h"
 
-#include "core/atomic_file.h"
-#include "runfile/stored_json.h"
-
 namespace gainlens::runfile {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr ResultForm patching_form = {patching_result, patching_run_format, patching_run_version};
 
 Json to_json(const PatchEffect& effect) {
   return {{"metric", effect.metric},
@@ -96,18 +95,13 @@ Json to_json(const PatchingRun& run) {
 }
 
 void write_patching_run(const fs::path& folder, const PatchingRun& run) {
-  write_file_atomically(folder / patching_result, json_text(to_json(run), 1) + "\n");
+  store_result(folder, patching_form, to_json(run));
 }
 
-PatchingRun read_patching_run(const fs::path& folder) {
-  const fs::path file = folder / patching_result;
-  CHECK(fs::exists(file), "{}: is not finished; repeat the command that makes it", printable(folder.string()));
-  return read_checked(file, [](const Json& json) {
-    CHECK(json.at("format") == patching_run_format && json.at("version") == patching_run_version,
-          "another format or version");
+PatchingRun read_patching_run(const fs::path& folder, Proof proof) {
+  return read_result(folder, patching_form, proof, [](const Json& json) {
     PatchingRun run;
     run.request = json.at("request");
-    CHECK(run.request.is_object(), "its request is no object");
     for (const Json& patch : json.at("patches")) run.patches.push_back(patch_from(patch));
     CHECK(!run.patches.empty(), "no patches");
     for (const PatchDirection direction : patch_directions) {

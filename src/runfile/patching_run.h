@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/json.h"
+#include "runfile/run_store.h"
 
 #include <array>
 #include <cstddef>
@@ -69,7 +70,7 @@ struct PatchingRun {
   std::array<PatchedPrompt, 2> directions;  ///< [PatchDirection]
 };
 
-/// The name of a unit in a UnitFolder, `DIRECTION-layer-L`. The embedding is layer -1.
+/// The name of a unit in a RunStore, `DIRECTION-layer-L`. The embedding is layer -1.
 std::string patch_unit_name(PatchDirection direction, std::int64_t layer);
 /// A unit as it is stored.
 Json to_json(const PatchingUnit& unit);
@@ -79,11 +80,11 @@ PatchingUnit patching_unit_from(const Json& json);
 /// What `patching.json` holds.
 Json to_json(const PatchingRun& run);
 
-/// Writes `patching.json` of a run folder completely or not at all. The same run gives the same bytes.
+/// Writes `patching.json` of a run folder as store_result().
 void write_patching_run(const std::filesystem::path& folder, const PatchingRun& run);
 
 /// Reads a finished run.
-/// @throws InvalidArgument  it is not finished, damaged, or of another format or version
-PatchingRun read_patching_run(const std::filesystem::path& folder);
+/// @throws InvalidArgument  as read_result()
+PatchingRun read_patching_run(const std::filesystem::path& folder, Proof proof = Proof::by_reader);
 
 }  // namespace gainlens::runfile

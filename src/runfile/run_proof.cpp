@@ -4,12 +4,15 @@
 #include "core/check.h"
 #include "core/json.h"
 #include "core/sha256.h"
+#include "runfile/depth_run.h"
 #include "runfile/folder_lock.h"
 #include "runfile/manifest.h"
 #include "runfile/run_file.h"
 #include "runfile/run_log.h"
 #include "runfile/run_reader.h"
 #include "runfile/shard_file.h"
+
+#include <optional>
 
 namespace gainlens::runfile {
 namespace {
@@ -90,6 +93,26 @@ void check_agreement(const fs::path& folder, const std::map<ShardKey, std::strin
   }
 }
 
+RunProof prove_folder(const fs::path& path) {
+  check_not_being_written(path);
+  const fs::path list = path / "manifest.jsonl", request_file = path / "request.json";
+  if (!fs::exists(list)) return prove_without_manifest(path);
+  std::optional<Request> request;  // read first: it says so if this is no sweep
+  if (fs::exists(request_file))
+    request = Request::from_json(read_json_file(request_file), printable(request_file.string()));
+  const auto digests = read_manifest(list);
+  if (request) check_listed(digests, *request, list);
+  for (const auto& [key, digest] : digests) prove_shard(path / "shards" / shard_file_name(key), digest);
+  const std::string gap = prove_combined(path);
+  check_agreement(path, digests);
+  return {digests.size(), gap, gap.empty()};
+}
+
+/// As `sha256sum` writes it.
+std::string checksum_line(const std::string& sha256, const fs::path& file) {
+  return sha256 + "  " + file.filename().string() + "\n";
+}
+
 }  // namespace
 
 bool prove_by_neighbour(const fs::path& file) {
@@ -108,22 +131,28 @@ fs::path checksum_file_of(const fs::path& file) {
 }
 
 void write_checksum_beside(const fs::path& file) {
-  write_file_atomically(checksum_file_of(file), sha256_file(file) + "  " + file.filename().string() + "\n");
+  write_file_atomically(checksum_file_of(file), checksum_line(sha256_file(file), file));
+}
+
+void write_with_checksum(const fs::path& file, std::string_view content) {
+  fs::remove(file);
+  write_file_atomically(checksum_file_of(file), checksum_line(sha256_hex(content), file));
+  write_file_atomically(file, content);
 }
 
 RunProof prove_run(const fs::path& path) {
-  if (!fs::is_directory(path)) return prove_alone(path);
-  check_not_being_written(path);
-  const fs::path list = path / "manifest.jsonl";
-  if (!fs::exists(list)) return prove_without_manifest(path);
-  const auto digests = read_manifest(list);
-  const fs::path request = path / "request.json";
-  if (fs::exists(request))
-    check_listed(digests, Request::from_json(read_json_file(request), printable(request.string())), list);
-  for (const auto& [key, digest] : digests) prove_shard(path / "shards" / shard_file_name(key), digest);
-  const std::string gap = prove_combined(path);
-  check_agreement(path, digests);
-  return {digests.size(), gap, gap.empty()};
+  const bool is_folder = fs::is_directory(path);
+  RunProof proof = is_folder ? prove_folder(path) : prove_alone(path);
+  const fs::path depth = (is_folder ? path : path.parent_path()) / depth_file;
+  if (fs::exists(depth) && !prove_by_neighbour(depth)) {
+    proof.depth_compared = false;
+    proof.unproven += (proof.unproven.empty() ? "" : " ") + no_checksum_beside(depth_file);
+  }
+  return proof;
+}
+
+std::string no_checksum_beside(std::string_view name) {
+  return fmt::format("{} has no checksum beside it; what it holds is not proven.", name);
 }
 
 }  // namespace gainlens::runfile

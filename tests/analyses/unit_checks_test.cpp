@@ -3,7 +3,7 @@
 #include "runfile/gate_arms_run.h"
 #include "runfile/intervention_run.h"
 #include "runfile/patching_run.h"
-#include "runfile/unit_folder.h"
+#include "runfile/run_store.h"
 #include "support/file_bytes.h"
 #include "support/refusal.h"
 #include "support/shared_data.h"
@@ -60,7 +60,7 @@ class GateArmsChecks : public UnitChecks {
     run.calibration = {{0, 0, 0.9, 0.25, 1.5, 0.1 + 0.2, 2.0}};
     run.readings = {{{{1.25, 2, 3, 4}, {5, 6, 7, 8}}, {{1, 2, 3, 4}, {5, 6, 7, 8}}},
                     {{{1, 2, 3, 4}, {5, 6, 7, 8}}, {{1, 2, 3, 4}, {5, 6, 7, 8}}}};
-    runfile::UnitFolder kept(run_, run.request, {});
+    runfile::RunStore kept(run_, run.request, {});
     kept.keep_unit(runfile::calibration_unit, runfile::to_json(run.calibration));
     for (std::size_t arm = 0; arm < 2; ++arm)
       for (std::size_t document = 0; document < 2; ++document)
@@ -70,7 +70,7 @@ class GateArmsChecks : public UnitChecks {
 };
 
 TEST_F(GateArmsChecks, AWholeRunIsSatisfactory) {
-  EXPECT_EQ(outcome("files"), "ok: 5 units as written (sha256)");
+  EXPECT_EQ(outcome("files"), "ok: gate-arms.json and 5 units as written (sha256)");
   EXPECT_EQ(outcome("finished"), "ok: all of 5 parts (each arm on each document, and the calibration) are measured");
   EXPECT_EQ(outcome("result"), "ok: gate-arms.json holds what the units hold");
   EXPECT_THAT(outcome("declared"), HasSubstr("ok: "));
@@ -80,6 +80,10 @@ TEST_F(GateArmsChecks, AWholeRunIsSatisfactory) {
 TEST_F(GateArmsChecks, ChangedFilesAreFound) {
   change("gate-arms.json", "1.25", "1.26");
   EXPECT_EQ(outcome("result"), "found: gate-arms.json is not what the units hold, first at /arms/0/documents/0/0/nll");
+  EXPECT_THAT(outcome("files"), AllOf(HasSubstr("found: "), HasSubstr("gate-arms.json: its sha256 is ")));
+  fs::remove(run_ / "manifest.jsonl");  // as earlier versions wrote it
+  EXPECT_EQ(outcome("files"),
+            "ok: 5 units as written (sha256); gate-arms.json has no checksum beside it; what it holds is not proven.");
   change("units/document-0-native.json", "1.25", "1.26");
   EXPECT_THAT(outcome("files"), AllOf(HasSubstr("found: 1 of 5 units cannot be used"), HasSubstr("is damaged")));
   EXPECT_THAT(outcome("finished"), HasSubstr("found: 1 of 5 parts"));
@@ -123,7 +127,7 @@ TEST_F(UnitChecks, OfInterventions) {
   run.native = {3.5, 4};
   run.effects = {{{1, 2, 3, 4}, {2, 2, 3, 4}}, {{3, 2, 3, 4}, {4, 2, 3, 4}}, {{5, 2, 3, 4}, {6, 2, 3, 4}}};
   {
-    runfile::UnitFolder kept(run_, run.request, {});
+    runfile::RunStore kept(run_, run.request, {});
     for (std::size_t i = 0; i < 2; ++i) {
       const auto keep = [&](std::int64_t layer, const std::vector<std::size_t>& arms) {
         runfile::InterventionUnit unit{arms, run.native[i], {}};
@@ -150,7 +154,7 @@ TEST_F(UnitChecks, OfPatches) {
   run.patches = {{"a", "attn.hook_z", 0, 1, {}}, {"b"}};
   run.directions = {{{1, 2, {{1, 2, 3, 4}, {2, 2, 3, 4}}}, {3, 4.5, {{5, 2, 3, 4}, {6, 2, 3, 4}}}}};
   {
-    runfile::UnitFolder kept(run_, run.request, {});
+    runfile::RunStore kept(run_, run.request, {});
     for (const runfile::PatchDirection direction : runfile::patch_directions) {
       const runfile::PatchedPrompt& whole = run.directions[static_cast<std::size_t>(direction)];
       for (const std::size_t place : {0U, 1U}) {

@@ -60,6 +60,25 @@ TEST_F(DepthPrecision, IsCheckedAndInspected) {
   EXPECT_THAT(line(), HasSubstr("satisfactory: depth.json has all of 4 chunks"));
   EXPECT_THAT(run_gainlens({"inspect", out_}).out, HasSubstr("precision through 3 layers of 4 chunks (depth.json)"));
   const std::string whole = bytes_of(out_ / "depth.json");
+  std::string changed = whole;
+  changed.replace(changed.find("0."), 2, "1.");
+  write_file(out_ / "depth.json", changed);
+  EXPECT_THAT(line(), HasSubstr("found: "));
+  expect_refusal_line(run_gainlens({"inspect", out_}), "depth.json: its sha256 is ");
+  expect_refused(run_gainlens({"report", out_}), "depth.json: its sha256 is ");
+  expect_refused(sweep("llama"), "depth.json: its sha256 is ");
+  write_file(out_ / "depth.json", whole);
+  const std::string checksum = bytes_of(out_ / "depth.json.sha256");
+  std::filesystem::remove(out_ / "depth.json.sha256");  // as earlier versions wrote it
+  EXPECT_THAT(line(), HasSubstr("satisfactory: depth.json has all of 4 chunks, and no checksum beside it"));
+  const std::string none = "depth.json has no checksum beside it; what it holds is not proven.";
+  EXPECT_THAT(run_gainlens({"inspect", out_}).out, HasSubstr("run.h5 and its 4 shards are as they were written"));
+  EXPECT_THAT(run_gainlens({"inspect", out_}).out, HasSubstr(none));
+  EXPECT_THAT(run_gainlens({"report", out_}).error, HasSubstr(none));
+  ASSERT_EQ(sweep("llama").exit_code, 0);
+  EXPECT_EQ(bytes_of(out_ / "depth.json"), whole);
+  EXPECT_EQ(bytes_of(out_ / "depth.json.sha256"), checksum);
+  std::filesystem::remove(out_ / "depth.json.sha256");
   Json fewer = Json::parse(whole);
   fewer.at("chunks").erase(3);
   write_file(out_ / "depth.json", fewer.dump());

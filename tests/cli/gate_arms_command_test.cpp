@@ -1,3 +1,4 @@
+#include "cli/expect_checksums.h"
 #include "core/json.h"
 #include "support/file_bytes.h"
 #include "support/program.h"
@@ -133,6 +134,7 @@ TEST_F(GateArmsCommand, ARunIsKeptContinuedAndPrintedAgain) {
   EXPECT_EQ(call(small({"--out", out, "--report", folder_.path() / "page"})).exit_code, 0);
   EXPECT_TRUE(fs::exists(folder_.path() / "page" / "gate-arms.svg"));
 
+  expect_checksums(out, "gate-arms.json", false);
   const ProgramResult inspected = run_gainlens({"inspect", out});
   EXPECT_EQ(inspected.exit_code, 0) << inspected.error;
   EXPECT_THAT(inspected.out, HasSubstr("run of arms for gates"));

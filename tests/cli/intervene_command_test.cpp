@@ -1,3 +1,4 @@
+#include "cli/expect_checksums.h"
 #include "cli/tiny_checkpoint.h"
 #include "core/json.h"
 #include "support/program.h"
@@ -8,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -247,6 +249,12 @@ TEST_F(Intervene, ARunIsKeptContinuedAndPrintedAgain) {
   EXPECT_THAT(checked.out, HasSubstr("intervene.json holds what the units hold"));
   write_file(out + "/units/document-2-layer-1.json", R"({"sha256": "0", "unit": {}})");
   refused(words, "document-2-layer-1.json: is damaged");
+  expect_refusal_line(run_gainlens({"inspect", out}), "document-2-layer-1.json: its sha256 is ");
+  fs::remove(out + "/units/document-2-layer-1.json");
+  expect_refusal_line(run_gainlens({"inspect", out}),
+                      "document-2-layer-1.json: is listed in manifest.jsonl and is not");
+  EXPECT_EQ(json_of(words), first);
+  expect_checksums(out, "intervene.json");
 
   const ProgramResult inspected = run_gainlens({"inspect", out});
   EXPECT_EQ(inspected.exit_code, 0) << inspected.error;

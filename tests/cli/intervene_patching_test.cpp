@@ -1,3 +1,4 @@
+#include "cli/expect_checksums.h"
 #include "core/json.h"
 #include "support/file_bytes.h"
 #include "support/program.h"
@@ -122,6 +123,7 @@ TEST_F(Patching, ARunIsKeptContinuedAndInspected) {
   const ProgramResult checked = run_gainlens({"check", out});
   EXPECT_EQ(checked.exit_code, 0) << checked.out << checked.error;
   expect_refused(call({"--out", out}), "--out: " + out + " holds a run with 'answer'; give a new folder");
+  expect_checksums(out, "patching.json");
   const ProgramResult inspected = run_gainlens({"inspect", out});
   EXPECT_EQ(inspected.exit_code, 0) << inspected.error;
   EXPECT_THAT(inspected.out, HasSubstr("run of activation patching"));

@@ -65,6 +65,7 @@ TEST(DepthRun, RefusesADamagedFile) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "depth.json";
   write_depth_run(folder.path(), some_run());
+  std::filesystem::remove(folder.path() / "depth.json.sha256");  // as earlier versions wrote it
   const Json whole = read_json_file(path);
   const auto refused = [&](const std::string& pointer, const Json& value, const std::string& words) {
     Json broken = whole;
@@ -84,6 +85,24 @@ TEST(DepthRun, RefusesADamagedFile) {
   refused("/chunks/0/layers/0/gain/filter", Json::array(), "3 starts");
   refused("/chunks/1/layers", Json::array(), "no layers");
   refused("/chunks/0/length", 0, "a length");
+}
+
+TEST(DepthRun, IsComparedWithItsChecksum) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "depth.json";
+  write_depth_run(folder.path(), some_run());
+  const std::string whole = bytes_of(path);
+  std::string changed = whole;
+  changed[whole.size() / 2] = static_cast<char>(changed[whole.size() / 2] ^ 1);
+  write_file(path, changed);
+  EXPECT_THAT([&] { runfile::read_depth_run(folder.path()); },
+              ThrowsMessage<InvalidArgument>(
+                  ::testing::AllOf(HasSubstr("depth.json: its sha256 is "), HasSubstr("depth.json.sha256 says "))));
+  std::filesystem::remove(path);
+  EXPECT_EQ(runfile::read_depth_run(folder.path()), std::nullopt);
+  write_depth_run(folder.path(), some_run());
+  EXPECT_EQ(bytes_of(path), whole);
+  EXPECT_EQ(runfile::read_depth_run(folder.path()), some_run());
 }
 
 TEST(DepthByLength, TakesMeansOverChunks) {

@@ -41,6 +41,7 @@ void expect_same_after_kills(std::vector<std::string> words, const std::string& 
   }
   ASSERT_EQ(run_gainlens(arguments(broken)).exit_code, 0);
   EXPECT_EQ(bytes_of(whole + file), bytes_of(broken + file));
+  EXPECT_EQ(bytes_of(whole + "/manifest.jsonl"), bytes_of(broken + "/manifest.jsonl"));
   EXPECT_GT(bytes_of(whole + file).size(), 1000u);
 }
 

@@ -69,7 +69,7 @@ TEST_F(GateArmsRunFile, DamagedOnesAreRefused) {
     std::string text = whole;
     EXPECT_NE(text.find(from), std::string::npos) << from;
     write_file(folder_.path() / "gate-arms.json", text.replace(text.find(from), from.size(), to));
-    return refusal_of([&] { read_gate_arms_run(folder_.path()); });
+    return refusal_of([&] { read_gate_arms_run(folder_.path(), Proof::by_caller); });
   };
   EXPECT_THAT(with("\"version\": 1", "\"version\": 2"), HasSubstr("another format or version"));
   EXPECT_THAT(with("\"native\"", "\"constant\""), HasSubstr("its first arm must be native"));

@@ -32,7 +32,7 @@ class InterventionRunFile : public ::testing::Test {
  protected:
   std::string refusal(const std::string& text) {
     write_file(folder_.path() / "intervene.json", text);
-    return refusal_of([&] { read_intervention_run(folder_.path()); });
+    return refusal_of([&] { read_intervention_run(folder_.path(), Proof::by_caller); });
   }
   gainlens::testing::TemporaryFolder folder_;
 };

@@ -50,7 +50,7 @@ TEST(PatchingRunFile, DamagedOnesAreRefused) {
     std::string text = whole;
     EXPECT_NE(text.find(from), std::string::npos) << from;
     write_file(folder.path() / "patching.json", text.replace(text.find(from), from.size(), to));
-    return refusal_of([&] { read_patching_run(folder.path()); });
+    return refusal_of([&] { read_patching_run(folder.path(), Proof::by_caller); });
   };
   EXPECT_THAT(with("\"version\": 1", "\"version\": 2"), HasSubstr("another format or version"));
   EXPECT_THAT(with("\"position\": 3", "\"position\": -3"), HasSubstr("position -3 cannot be"));
