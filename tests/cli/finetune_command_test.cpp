@@ -185,7 +185,7 @@ TEST_F(TrainFinetune, ItsRunIsChecked) {
                     job = out() + "/gate/np0/seed-1";
   for (const Words& words : {Words{"evaluate", "language-model", job, "--text", text},
                              Words{"sweep", job, "--text", text, "--lengths", "8", "--out", out() + "-sweep"},
-                             Words{"generate", job, "--prompt", "Number 3"}})
+                             Words{"generate", job, "--prompt", "Number 3", "--max-new", "1"}})
     expect_refused(run_gainlens(words), weights + ": its sha256 is ");
 }
 
