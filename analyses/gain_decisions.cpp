@@ -85,6 +85,8 @@ OrderedJson to_json(const GainDecision& decision) {
   OrderedJson json = {{"decision", word_of(decision.decision)}};
   put(json, "p", decision.p);
   put(json, "p_holm", decision.holm);
+  if (decision.decision == Decision::better || decision.decision == Decision::worse)
+    json["after_holm"] = decision.holm && *decision.holm <= decision_level;
   if (!decision.reason.empty()) json["reason"] = decision.reason;
   return json;
 }

@@ -53,6 +53,7 @@ TEST_F(ExperimentRunCommands, CompareSpeaksOfDocuments) {
   const Json& loss = first.at("scores").at("loss");
   EXPECT_EQ(loss.at("decision").at("decision"), "better");
   EXPECT_EQ(loss.at("decision").at("p"), loss.at("difference").at("p"));
+  EXPECT_EQ(loss.at("decision").at("after_holm"), true);
   EXPECT_EQ(loss.at("equivalence").at("equivalent"), true);
   EXPECT_THAT(json.out, Not(HasSubstr("user")));
 }
