@@ -1,6 +1,7 @@
 // What the commands for every kind of run do with the runs of experiments.
 #include "analyses/experiment_comparison.h"
 #include "analyses/gain_decisions.h"
+#include "analyses/noise_levels.h"
 #include "cli/check_parts.h"
 #include "cli/compare_parts.h"
 #include "cli/finetuned_run.h"
@@ -89,10 +90,28 @@ std::vector<analyses::CheckResult> check_trained(const GivenTraining& training) 
   return analyses::run_checks(analyses::experiment_checks(), checked);
 }
 
+/// Every arm against the baseline of its split.
+std::vector<analyses::ExperimentComparison> compared_pairs(const GivenArms<runfile::ExperimentRun>& given,
+                                                           const analyses::Pairing& pairing,
+                                                           const analyses::ExperimentOptions& options) {
+  std::vector<analyses::ExperimentComparison> comparisons;
+  for (const analyses::ExperimentPair& pair : analyses::pair_arms(given.arms, pairing))
+    comparisons.push_back(analyses::compare_arms(pair, options));
+  return comparisons;
+}
+
 void report_experiment(const ReportArguments& arguments, const GlobalOptions& global) {
   const fs::path out = folder_to_write(arguments), path = arguments.runs.front();
   analyses::ExperimentOptions options;
   options.resampling.seed = options.resamples.seed = global.seed;
+  if (!analyses::has_noise_levels(runfile::read_experiment_run(path))) {
+    CHECK(arguments.style.empty(), "--style: the report of {} has one style; leave it out", printable(path.string()));
+    const auto given = read_arms<runfile::ExperimentRun>({path.string()}, &prove_experiment_run);
+    const auto comparisons = compared_pairs(given, {}, options);
+    given.tell();
+    finish_report(reports::write_experiment_page(comparisons, given.sentences(), out), out, global.json);
+    return;
+  }
   finish_report(reports::write_finetune_report(
                     read_finetuned_run(path, printable(folder_of_run(path).filename().string()), options), out,
                     writing_of(arguments)),
@@ -105,9 +124,7 @@ void compare_experiments(const CompareArguments& arguments, const GlobalOptions&
   options.resamples = {arguments.resamples, global.seed};
   if (!arguments.out.empty()) check_holds_no_run(arguments.out);
   const auto given = read_arms<runfile::ExperimentRun>(arguments.runs, &prove_experiment_run);
-  std::vector<analyses::ExperimentComparison> comparisons;
-  for (const analyses::ExperimentPair& pair : analyses::pair_arms(given.arms, arguments.pairing))
-    comparisons.push_back(analyses::compare_arms(pair, options));
+  const std::vector<analyses::ExperimentComparison> comparisons = compared_pairs(given, arguments.pairing, options);
   given.tell();
   if (!arguments.out.empty())
     tell_written(reports::write_experiment_page(comparisons, given.sentences(), arguments.out), arguments.out,

@@ -11,9 +11,7 @@ reports::FinetunedRun read_finetuned_run(const std::filesystem::path& path, cons
                                          const analyses::ExperimentOptions& options) {
   ProvenTrainings<runfile::ExperimentRun> proven = prove_experiment_run(path);
   const std::shared_ptr<const runfile::ExperimentRun> run = proven.run;
-  CHECK(analyses::has_noise_levels(*run),
-        "{}: is the run of an experiment that has no report; gainlens compare {} shows it", printable(path.string()),
-        printable(path.string()));
+  ASSERT(analyses::has_noise_levels(*run), "the report of levels of noise of a run without them");
   reports::FinetunedRun finetuned{name, run, std::move(proven.unproven), analyses::noise_levels(path, run, {}, options),
                                   {},   {}};
   tell_unproven(path, finetuned.unproven);

@@ -201,6 +201,10 @@ ProvenTrainings<runfile::ExperimentRun> prove_experiment_run(const fs::path& pat
   return {std::make_shared<const runfile::ExperimentRun>(std::move(proven.run)), std::move(proven.unproven)};
 }
 
+bool is_experiment_run(const fs::path& path) {
+  return runfile::is_run_of(path, {RunKind::experiment});
+}
+
 void tell_unproven(const fs::path& path, std::span<const std::string> sentences) {
   for (const std::string& sentence : sentences) tell_warning("{}: {}", printable(path.string()), sentence);
 }

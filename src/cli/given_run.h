@@ -95,6 +95,9 @@ ProvenTrainings<runfile::RecommendRun> prove_recommend_run(const std::filesystem
 /// @throws InvalidArgument  as experiment::read_proven_run()
 ProvenTrainings<runfile::ExperimentRun> prove_experiment_run(const std::filesystem::path& path);
 
+/// Whether there is the run of an experiment, of other models than recommenders.
+bool is_experiment_run(const std::filesystem::path& path);
+
 /// Warns of what could not be proven of a run. A command that may still refuse calls it afterwards: a refusal is one
 /// line.
 /// @param path  of the run, as the user gave it

@@ -4,21 +4,30 @@
 #include "cli/given_run.h"
 #include "cli/interruption.h"
 #include "cli/knob_options.h"
+#include "cli/name_list.h"
 #include "cli/run_kinds.h"
+#include "cli/trainings_table.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/error.h"
 #include "core/json.h"
+#include "language/language_experiment.h"
 #include "language/recipe.h"
 #include "language/train_language_model.h"
 #include "models/checkpoint/torch_dtype.h"
 #include "models/decoder/filter_config.h"
 #include "reports/training/loss_curve_figure.h"
+#include "runfile/process_group.h"
 
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gainlens::cli {
@@ -30,7 +39,8 @@ struct TrainLanguageModelArguments {
   std::string config;
   std::vector<std::string> texts;
   std::string out;
-  std::string arm = "plain";
+  std::vector<std::string> arms = {"plain"};
+  std::int64_t seeds = 1;
   std::map<std::string, std::string> knobs;  // of the filter, as given on the command line
   bool no_jacobian = false;
   std::string precision_learning_rate;
@@ -48,10 +58,14 @@ void check_idle_options(const TrainLanguageModelArguments& arguments, const bft:
   }
 }
 
-/// @throws InvalidArgument  no such arm; an option of the filter is wrong, or is given for an arm that does not read it
-void read_arm(const TrainLanguageModelArguments& arguments, language::LanguageModelRequest& request) {
-  const bft::Arm arm = models::decoder_arm(arguments.arm, "--arm");
-  const bool has_filter = arm == bft::Arm::bft;  // the controls have its parts with their defaults
+/// Reads the arms and the options of the filter. Of several arms the request gets the filter of bft.
+/// @throws InvalidArgument  no such arm; an option of the filter is wrong, or is given for arms that do not read it
+void read_arms(const TrainLanguageModelArguments& arguments, language::LanguageModelRequest& request) {
+  std::vector<bft::Arm> arms;
+  for (const std::string& name : arguments.arms) arms.push_back(models::decoder_arm(name, "--arm"));
+  // The controls have parts of the filter with their defaults.
+  const bool has_filter = std::ranges::find(arms, bft::Arm::bft) != arms.end();
+  const bft::Arm arm = has_filter ? bft::Arm::bft : arms.front();
   bft::FilterOptions filter = models::default_decoder_filter();
   std::string given;  // for messages
   for (const Knob<bft::FilterOptions>& knob : bft::filter_knobs()) {
@@ -117,6 +131,29 @@ void print(const language::LanguageModelOutcome& outcome, bool json) {
                training.best_step, curve);
 }
 
+/// Whether the folder becomes, or is, a run of several trainings. One arm with one seed has a folder without them.
+bool is_experiment(const TrainLanguageModelArguments& arguments) {
+  return arguments.arms.size() > 1 || arguments.seeds != 1 || is_experiment_run(arguments.out);
+}
+
+constexpr TrainedMetric trained_metrics[] = {{"loss", "held-out loss"}};
+
+void run_experiment(const TrainLanguageModelArguments& arguments, language::LanguageModelRequest model,
+                    const GlobalOptions& global) {
+  language::LanguageExperimentRequest request;
+  request.model = std::move(model);
+  request.arms = arguments.arms;
+  request.seeds = arguments.seeds;
+  request.threads = global.threads > 0 ? global.threads : at::get_num_threads();
+  request.program_version = GAINLENS_VERSION;
+  experiment::check_seeds(global.seed, arguments.seeds);
+  check_can_be_run_folder(arguments.out);
+  CHECK(runfile::read_process_group().size == 1,
+        "train language-model: several processes do not share it; start one process");
+  const ScopedInterruption told(arguments.out, finished_trainings);
+  print_trainings(language::train_language_models(request), {trained_metrics, "sequence", arguments.out}, global.json);
+}
+
 void run(const TrainLanguageModelArguments& arguments, const GlobalOptions& global) {
   language::LanguageModelRequest request;
   request.recipe = arguments.config;
@@ -125,7 +162,11 @@ void run(const TrainLanguageModelArguments& arguments, const GlobalOptions& glob
   request.seed = global.seed;
   request.keep_checkpoints = arguments.keep_checkpoints;
   request.quiet = global.quiet;
-  read_arm(arguments, request);
+  read_arms(arguments, request);
+  if (is_experiment(arguments)) {
+    run_experiment(arguments, std::move(request), global);
+    return;
+  }
   check_holds_no_run(arguments.out);
   const ScopedInterruption told(arguments.out, "its last saved state", true, training::state_file_in("training"));
   const auto outcome = language::train_language_model(request);
@@ -200,10 +241,16 @@ void add_train(CLI::App& app, const GlobalOptions& global, Action& action) {
       ->required();
   command->add_option("--out", arguments->out, "Checkpoint folder to write; the same request continues in it")
       ->required();
+  add_name_list(
+      *command, "--arm", arguments->arms,
+      fmt::format("What to train: {}; bft is a Bayesian filter, and those after it have a part of it. Several "
+                  "with commas",
+                  fmt::join(models::decoder_arm_names(), ", ")));
   command
-      ->add_option("--arm", arguments->arm,
-                   fmt::format("What to train: {}; bft is a Bayesian filter, and those after it have a part of it",
-                               fmt::join(models::decoder_arm_names(), ", ")))
+      ->add_option(
+          "--seeds", arguments->seeds,
+          "Number of seeds: --seed, --seed + 1, ... Several arms or seeds are trained into OUT/ARM/seed-N, and "
+          "gainlens compare, report and check read OUT")
       ->capture_default_str();
   command->add_flag("--keep-checkpoints", arguments->keep_checkpoints,
                     "Also keep the weights of every evaluation, and those before training: OUT/checkpoints/step-N. "

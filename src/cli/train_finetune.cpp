@@ -1,4 +1,3 @@
-#include "analyses/seed_comparison.h"
 #include "cli/commands.h"
 #include "cli/given_run.h"
 #include "cli/interruption.h"
@@ -6,6 +5,7 @@
 #include "cli/open_model.h"
 #include "cli/spread_option.h"
 #include "cli/text_options.h"
+#include "cli/trainings_table.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/counted.h"
@@ -21,7 +21,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -116,44 +115,7 @@ data::QuestionSplit split_of(const TrainFinetuneArguments& arguments, bool leads
   return split;
 }
 
-/// Mean and standard deviation over seeds; one seed has none.
-std::string mean_and_deviation(const std::vector<double>& values) {
-  const analyses::ArmSummary summary = analyses::arm_summary(values);
-  return fmt::format("{:.4f} ± {}", summary.mean, summary.deviation ? fmt::format("{:.4f}", *summary.deviation) : "-");
-}
-
-void print(const std::vector<experiment::Outcome>& outcomes, const std::string& out, bool json) {
-  if (json) {
-    OrderedJson jobs = OrderedJson::array();
-    for (const experiment::Outcome& one : outcomes)
-      jobs.push_back({{"arm", one.job.label()},
-                      {"seed", one.job.seed},
-                      {"best_epoch", one.result.best_epoch},
-                      {"metrics", one.result.test},
-                      {"seconds", one.seconds}});
-    write_result(json_text({{"run", out}, {"trainings", jobs}}) + "\n");
-    return;
-  }
-  std::vector<std::string> labels;
-  std::map<std::string, std::map<std::string, std::vector<double>>> values;
-  std::map<std::string, double> seconds;
-  for (const experiment::Outcome& one : outcomes) {
-    if (!values.contains(one.job.label())) labels.push_back(one.job.label());
-    for (const auto& [name, value] : one.result.test) values[one.job.label()][name].push_back(value);
-    seconds[one.job.label()] += one.seconds;
-  }
-  print_result("{:<20} {:>5}  {:<16} {:<16} {}\n", "arm", "seeds", "exact match", "F1", "seconds");
-  for (const std::string& label : labels) {
-    const auto& of = values.at(label);
-    print_result("{:<20} {:>5}  {:<16} {:<16} {:.0f}\n", label, of.at("f1").size(),
-                 mean_and_deviation(of.at("exact_match")), mean_and_deviation(of.at("f1")), seconds.at(label));
-    if (of.contains("f1_not_selected")) {
-      print_result("{:<20} {:>5}  {:<16} {}\n", "", "", "  not selected on",
-                   mean_and_deviation(of.at("f1_not_selected")));
-    }
-  }
-  print_result("scores of every question: {}/run.h5, which gainlens compare, report and check read\n", printable(out));
-}
+constexpr TrainedMetric printed_metrics[] = {{"exact_match", "exact match"}, {"f1", "F1"}};
 
 /// Refuses options that change nothing in the task, or in any of the arms.
 void check_idle_options(const TrainFinetuneArguments& arguments) {
@@ -214,7 +176,7 @@ void run(const TrainFinetuneArguments& arguments, const GlobalOptions& global) {
   const ScopedInterruption told(arguments.out, finished_trainings, group.rank == 0);
   const auto replicas = training::connect_replicas(group, process_environment());
   const std::vector<experiment::Outcome> outcomes = language::finetune(request, *replicas);
-  if (replicas->leads()) print(outcomes, arguments.out, global.json);
+  if (replicas->leads()) print_trainings(outcomes, {printed_metrics, "question", arguments.out}, global.json);
 }
 
 }  // namespace

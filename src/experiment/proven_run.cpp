@@ -16,13 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The folder of a training; empty: the names in run.h5 are none of folders.
-fs::path folder_of(const fs::path& run, const std::string& label, std::uint64_t seed) {
-  const std::string arm = runfile::arm_of(label), variant = runfile::variant_of(label);
-  if (!is_variant_name(arm) || !(variant.empty() || is_variant_name(variant))) return {};
-  return jobs_of({.arms = {arm}, .variants = {variant}, .seed = seed, .seeds = 1}, run).front().folder;
-}
-
 /// Compares a training with the run.
 class TrainingsProof {
  public:
@@ -31,7 +24,7 @@ class TrainingsProof {
 
   /// @returns  whether there is a result to compare with
   bool compare(const std::string& label, std::uint64_t seed, const runfile::TrainedSeed& found) const {
-    const fs::path folder = folder_of(run_, label, seed), file = folder / result_name;
+    const fs::path folder = folder_of_training(run_, label, seed), file = folder / result_name;
     if (folder.empty() || !fs::is_directory(folder)) return false;
     look_at(file, [&] {
       CHECK(fs::exists(file),
@@ -74,6 +67,12 @@ class TrainingsProof {
 };
 
 }  // namespace
+
+fs::path folder_of_training(const fs::path& run, const std::string& label, std::uint64_t seed) {
+  const std::string arm = runfile::arm_of(label), variant = runfile::variant_of(label);
+  if (!is_variant_name(arm) || !(variant.empty() || is_variant_name(variant))) return {};
+  return jobs_of({.arms = {arm}, .variants = {variant}, .seed = seed, .seeds = 1}, run).front().folder;
+}
 
 ProvenRun read_proven_run(const fs::path& path, TrainingProof proof) {
   ProvenRun proven{runfile::read_experiment_run(path), {}};

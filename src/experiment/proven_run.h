@@ -3,6 +3,7 @@
 #include "runfile/checksum_list.h"
 #include "runfile/experiment_run.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -15,6 +16,11 @@ struct ProvenRun {
   std::vector<std::string> unproven;            ///< a sentence each; empty if everything was proven
   std::vector<runfile::FileFault> faults = {};  ///< with TrainingProof::files: what speaks against the run
 };
+
+/// The folder of a training of a run; empty: the label in its run.h5 is none of a folder.
+/// @param label  "ARM", or "ARM/VARIANT"
+std::filesystem::path folder_of_training(const std::filesystem::path& run, const std::string& label,
+                                         std::uint64_t seed);
 
 /// How far the trainings of a run are proven.
 enum class TrainingProof {

@@ -24,6 +24,19 @@ std::uint64_t stage_seed(std::uint64_t seed, std::size_t stage) {
 
 }  // namespace
 
+HeldOutSequences held_out_sequences(const Recipe& recipe, std::int64_t tokens) {
+  HeldOutSequences sequences;
+  for (const Stage& stage : recipe.stages) sequences.context = std::max(sequences.context, stage.context);
+  const std::int64_t available = tokens / sequences.context;
+  const std::int64_t used = std::clamp<std::int64_t>(recipe.validation_tokens / sequences.context, 1, available);
+  for (std::int64_t i = 0; i < used; ++i) sequences.evaluated.push_back(i * available / used * sequences.context);
+  for (std::int64_t i = 0; i < available; ++i) {
+    const std::int64_t begin = i * sequences.context;
+    if (!std::ranges::binary_search(sequences.evaluated, begin)) sequences.others.push_back(begin);
+  }
+  return sequences;
+}
+
 LanguageModelTask::LanguageModelTask(const Recipe& recipe, models::DecoderConfig config, models::DecoderWeights weights,
                                      TrainingTokens tokens, std::uint64_t seed,
                                      std::function<Json(const models::DecoderWeights&)> keep, double precision_factor)
@@ -126,18 +139,14 @@ double LanguageModelTask::accumulate_gradients(std::int64_t step) {
 
 double LanguageModelTask::validation_loss() {
   const c10::InferenceMode inference;
-  std::int64_t context = 0;
-  for (const Stage& stage : recipe_.stages) context = std::max(context, stage.context);
-  const std::int64_t available = static_cast<std::int64_t>(tokens_.validation.size()) / context;
-  const std::int64_t used = std::clamp<std::int64_t>(recipe_.validation_tokens / context, 1, available);
+  const HeldOutSequences sequences = held_out_sequences(recipe_, std::ssize(tokens_.validation));
   double sum = 0;
-  for (std::int64_t i = 0; i < used; ++i) {
-    const std::int64_t begin = i * available / used * context;
-    const Batch batch = windows_at(tokens_.validation, tokens_.bos, context, {&begin, 1});
+  for (const std::int64_t& begin : sequences.evaluated) {
+    const Batch batch = windows_at(tokens_.validation, tokens_.bos, sequences.context, {&begin, 1});
     sum += loss_of(batch, /*training=*/false).item<double>();
   }
   filter_.record();
-  return sum / static_cast<double>(used);
+  return sum / static_cast<double>(sequences.evaluated.size());
 }
 
 }  // namespace gainlens::language

@@ -22,6 +22,15 @@ struct TrainingTokens {
   tokenizers::TokenId bos = 0;
 };
 
+/// Where held-out text is cut into sequences of the longest context of a recipe.
+struct HeldOutSequences {
+  std::int64_t context = 0;
+  std::vector<std::int64_t> evaluated;  ///< where those begin that every evaluation uses, spread evenly
+  std::vector<std::int64_t> others;     ///< the same of all others
+};
+/// @param tokens  that are held out; at least one sequence
+HeldOutSequences held_out_sequences(const Recipe& recipe, std::int64_t tokens);
+
 /// Next-token prediction by one Decoder. Each epoch cuts the token stream at a new offset and takes the sequences in a
 /// new order.
 class LanguageModelTask : public training::Task {

@@ -72,13 +72,11 @@ std::vector<std::string> read_texts(const std::vector<std::filesystem::path>& pa
   return texts;
 }
 
-Json request_of(const LanguageModelRequest& request, const Recipe& recipe, const std::vector<std::string>& texts) {
-  Json hashes = Json::array();
-  for (const std::string& text : texts) hashes.push_back(sha256_hex(text));
+Json request_of(const LanguageModelRequest& request, const PreparedTexts& prepared) {
   Json asked = {{"kind", "train language-model"},
                 {"version", runfile::language_request_version},
-                {"recipe", recipe.document},
-                {"texts", hashes},
+                {"recipe", prepared.recipe.document},
+                {"texts", prepared.hashes},
                 {"seed", request.seed}};
   if (request.filter) {
     asked["filter"] = knobs_to_json(bft::filter_knobs(), *request.filter);
@@ -136,13 +134,12 @@ OrderedJson with_filter(OrderedJson model, const LanguageModelRequest& request) 
 }
 
 /// config.json of the checkpoint: the recipe's model and the keys that the tokenizer decides.
-OrderedJson checkpoint_config(const Recipe& recipe, const LanguageModelRequest& request,
-                              const tokenizers::Tokenizer& tokenizer) {
-  OrderedJson document = with_filter(recipe.model, request);
-  document["vocab_size"] = tokenizer.vocabulary_size();
-  document["bos_token_id"] = *tokenizer.bos_token();
-  document["eos_token_id"] = *tokenizer.bos_token() + 1;  // SentencePiece numbers EOS directly after BOS
-  document["torch_dtype"] = models::dtype_name(recipe.dtype);
+OrderedJson checkpoint_config(const PreparedTexts& prepared, const LanguageModelRequest& request) {
+  OrderedJson document = with_filter(prepared.recipe.model, request);
+  document["vocab_size"] = prepared.vocabulary_size;
+  document["bos_token_id"] = prepared.tokens.bos;
+  document["eos_token_id"] = prepared.tokens.bos + 1;  // SentencePiece numbers EOS directly after BOS
+  document["torch_dtype"] = models::dtype_name(prepared.recipe.dtype);
   return document;
 }
 
@@ -154,7 +151,8 @@ void check_contexts(const Recipe& recipe, const models::DecoderConfig& config, c
   }
 }
 
-training::TrainerOptions trainer_options(const Recipe& recipe, const LanguageModelRequest& request) {
+training::TrainerOptions trainer_options(const Recipe& recipe, const LanguageModelRequest& request,
+                                         const TrainingNews& news) {
   training::TrainerOptions options;
   options.steps = recipe.schedule.total_steps;
   options.schedule = recipe.schedule;
@@ -164,7 +162,7 @@ training::TrainerOptions trainer_options(const Recipe& recipe, const LanguageMod
   options.save_every = recipe.save_every;
   options.patience = recipe.patience;
   options.title = "train " + request.out.filename().string();
-  if (!request.quiet) options.label = printable(request.out.filename().string());
+  options.label = news.label;
   options.quiet = request.quiet;
   return options;
 }
@@ -198,16 +196,9 @@ runfile::KeptFiles kept_files(const std::filesystem::path& out) {
   return {out, names};
 }
 
-/// The files of a checkpoint with its tokenizer.
-const std::vector<std::string>& checkpoint_files() {
-  static const std::vector<std::string> names = {"config.json", "model.safetensors", "tokenizer.model",
-                                                 "tokenizer_config.json"};
-  return names;
-}
-
 /// Everything that a finished training leaves, but figures and the state.
 std::vector<std::string> files_of_training(bool has_filter) {
-  std::vector<std::string> names = checkpoint_files();
+  std::vector<std::string> names = language_checkpoint_files();
   for (const char* name : {"request.json", "history.csv", "tokenizer.model"})
     names.push_back(std::string("training/") + name);
   if (has_filter) names.emplace_back("training/filter.csv");
@@ -259,7 +250,7 @@ class KeptCheckpoints {
     remove_list(folder(step));
     write_tokenizer(tokenizer_, folder(step));
     models::save_checkpoint(folder(step), document_, weights, dtype_);
-    runfile::write_checksum_list(folder(step), checkpoint_files());
+    runfile::write_checksum_list(folder(step), language_checkpoint_files());
   }
   /// Says which evaluations have no checkpoint, because they were made by a call that kept none.
   void tell_missing(const std::vector<training::Evaluation>& history) const {
@@ -281,33 +272,71 @@ class KeptCheckpoints {
 
 }  // namespace
 
-LanguageModelOutcome train_language_model(const LanguageModelRequest& request) {
-  const Recipe recipe = read_recipe(request.recipe);
-  const std::string where = printable(request.recipe.string());
-  check(recipe, request, where);
-  CHECK(!request.texts.empty(), "--text: at least one text is needed");
-  std::vector<std::string> texts = read_texts(request.texts, recipe.tokenizer);
-  const std::filesystem::path out = resolved(request.out);
-  check_is_free(out);
+const std::vector<std::string>& language_checkpoint_files() {
+  static const std::vector<std::string> names = {"config.json", "model.safetensors", "tokenizer.model",
+                                                 "tokenizer_config.json"};
+  return names;
+}
 
+namespace {
+
+std::vector<std::string> read_checked_texts(std::span<const LanguageModelRequest> requests, const Recipe& recipe) {
+  const LanguageModelRequest& first = requests.front();
+  for (const LanguageModelRequest& request : requests) check(recipe, request, printable(first.recipe.string()));
+  CHECK(!first.texts.empty(), "--text: at least one text is needed");
+  return read_texts(first.texts, recipe.tokenizer);
+}
+
+PreparedTexts prepared_with(const LanguageModelRequest& request, Recipe recipe, const std::vector<std::string>& texts,
+                            std::string vocabulary) {
+  PreparedTexts prepared{
+      std::move(recipe), printable(request.recipe.string()), Json::array(), std::move(vocabulary), 0, {}};
   // Every wrong input must be refused before the first file is written.
   const ScratchFolder scratch(std::filesystem::temp_directory_path(), "gainlens-");
-  const std::string tokenizer_model = vocabulary(out, texts, recipe);
-  write_tokenizer(tokenizer_model, scratch.path());
+  write_tokenizer(prepared.vocabulary, scratch.path());
   const auto tokenizer = tokenizers::open_tokenizer(scratch.path());
-  TrainingTokens tokens = encode(texts, recipe, *tokenizer);
-  const Json asked = request_of(request, recipe, texts);
+  prepared.vocabulary_size = tokenizer->vocabulary_size();
+  prepared.tokens = encode(texts, prepared.recipe, *tokenizer);
+  for (const std::string& text : texts) prepared.hashes.push_back(sha256_hex(text));
+  return prepared;
+}
+
+}  // namespace
+
+PreparedTexts prepare_texts(std::span<const LanguageModelRequest> requests) {
+  Recipe recipe = read_recipe(requests.front().recipe);
+  const std::vector<std::string> texts = read_checked_texts(requests, recipe);
+  std::string vocabulary = train_tokenizer(texts, recipe.tokenizer);
+  return prepared_with(requests.front(), std::move(recipe), texts, std::move(vocabulary));
+}
+
+LanguageModelOutcome train_language_model(const LanguageModelRequest& request) {
+  Recipe recipe = read_recipe(request.recipe);
+  std::vector<std::string> texts = read_checked_texts({&request, 1}, recipe);
+  const std::filesystem::path out = resolved(request.out);
+  check_is_free(out);
+  std::string tokenizer_model = vocabulary(out, texts, recipe);
+  const PreparedTexts prepared = prepared_with(request, std::move(recipe), texts, std::move(tokenizer_model));
   texts = {};  // only the tokens are needed from here on
-  const OrderedJson document = checkpoint_config(recipe, request, *tokenizer);
-  const models::DecoderConfig config = models::parse_decoder_config(Json(document), where + ": 'model'");
+  return train_prepared(request, prepared,
+                        {request.quiet ? std::string() : printable(request.out.filename().string()), {}});
+}
+
+LanguageModelOutcome train_prepared(const LanguageModelRequest& request, const PreparedTexts& prepared,
+                                    const TrainingNews& news) {
+  const Recipe& recipe = prepared.recipe;
+  const std::filesystem::path out = resolved(request.out);
+  const Json asked = request_of(request, prepared);
+  const OrderedJson document = checkpoint_config(prepared, request);
+  const models::DecoderConfig config = models::parse_decoder_config(Json(document), prepared.where + ": 'model'");
 
   LanguageModelOutcome outcome;
   outcome.folder = request.out;
   outcome.parameters = models::parameter_count(config);
-  outcome.training_tokens = static_cast<std::int64_t>(tokens.training.size());
-  outcome.validation_tokens = static_cast<std::int64_t>(tokens.validation.size());
+  outcome.training_tokens = std::ssize(prepared.tokens.training);
+  outcome.validation_tokens = std::ssize(prepared.tokens.validation);
   LanguageModelTask task(
-      recipe, config, models::initial_weights(config, request.seed), std::move(tokens), request.seed,
+      recipe, config, models::initial_weights(config, request.seed), prepared.tokens, request.seed,
       [&](const models::DecoderWeights& weights) {
         remove_list(out);
         models::save_checkpoint(out, document, weights, recipe.dtype);
@@ -317,17 +346,18 @@ LanguageModelOutcome train_language_model(const LanguageModelRequest& request) {
 
   const training::TrainingFolder folder(out / "training", asked, request_rules());
   if (!std::filesystem::exists(folder.state_file())) remove_list(out);  // the training begins
-  write_file_atomically(folder.path() / "tokenizer.model", tokenizer_model);
-  write_tokenizer(tokenizer_model, out);
-  const KeptCheckpoints checkpoints(out, document, tokenizer_model, recipe.dtype);
+  write_file_atomically(folder.path() / "tokenizer.model", prepared.vocabulary);
+  write_tokenizer(prepared.vocabulary, out);
+  const KeptCheckpoints checkpoints(out, document, prepared.vocabulary, recipe.dtype);
   if (request.keep_checkpoints) checkpoints.keep(0, task.weights());
-  training::TrainerOptions options = trainer_options(recipe, request);
+  training::TrainerOptions options = trainer_options(recipe, request, news);
   bool warned = false;
   options.evaluated = [&](const training::Evaluation& point) {
     const std::string warning = task.filter().warning();
     if (!warning.empty() && !warned) tell_note("step {}: {}", point.step, warning);
     warned = warned || !warning.empty();
     if (request.keep_checkpoints) checkpoints.keep(point.step, task.weights());
+    if (news.evaluated) news.evaluated(point);
   };
   outcome.training = training::train(task, folder, options);
   if (request.keep_checkpoints) checkpoints.tell_missing(outcome.training.history);
@@ -340,6 +370,7 @@ LanguageModelOutcome train_language_model(const LanguageModelRequest& request) {
   outcome.diverged = divergence(losses, config.vocabulary, {"up to the first evaluation", "token"});
   const bool has_filter = config.armed_filter().has_gain();
   if (has_filter) write_file_atomically(folder.path() / "filter.csv", task.filter().csv());
+  if (has_filter) outcome.filter = task.filter().curves();
   runfile::write_checksum_list(out, files_of_training(has_filter));
   return outcome;
 }

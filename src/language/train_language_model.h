@@ -1,12 +1,16 @@
 #pragma once
 
 #include "bft/arm.h"
+#include "language/language_model_task.h"
 #include "language/recipe.h"
 #include "training/trainer.h"
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,7 +38,38 @@ struct LanguageModelOutcome {
   std::int64_t training_tokens = 0;
   std::int64_t validation_tokens = 0;
   std::string diverged;  ///< why the training has diverged (core/divergence.h); empty: it has not
+  /// training::FilterTraining::curves(); empty: the arm has no filter.
+  std::map<std::string, std::vector<double>> filter;
 };
+
+/// What all trainings of one recipe on the same texts share.
+struct PreparedTexts {
+  Recipe recipe;
+  std::string where;                 ///< the recipe, for messages
+  Json hashes;                       ///< the sha256 of each text
+  std::string vocabulary;            ///< the bytes of tokenizer.model
+  std::int64_t vocabulary_size = 0;  ///< pieces
+  TrainingTokens tokens;
+};
+
+/// Reads recipe and texts, and makes the vocabulary.
+/// @param requests  all trainings; they share recipe and texts, and each is checked
+/// @throws InvalidArgument  as train_language_model(), before anything is written
+PreparedTexts prepare_texts(std::span<const LanguageModelRequest> requests);
+
+/// One of several trainings, as the call that makes all of them is told of it.
+struct TrainingNews {
+  std::string label;                                           ///< "bft seed 3"; empty: nothing is told
+  std::function<void(const training::Evaluation&)> evaluated;  ///< may be empty
+};
+
+/// Trains one Decoder: all that train_language_model() does, behind its check of `out`.
+/// @throws InvalidArgument, RunFailed  as train_language_model()
+LanguageModelOutcome train_prepared(const LanguageModelRequest& request, const PreparedTexts& prepared,
+                                    const TrainingNews& news = {});
+
+/// Files of the folder of a training that is done: the checkpoint with its tokenizer.
+const std::vector<std::string>& language_checkpoint_files();
 
 /// Trains a vocabulary and one Decoder from scratch. Leaves a checkpoint in Hugging Face layout in `out`: the weights
 /// with the best held-out loss, config.json and the tokenizer. The folder `out`/training holds the request, the

@@ -152,7 +152,9 @@ TEST_F(ExperimentRunCommands, CheckRefusesWhatCannotBeRead) {
 TEST_F(ExperimentRunCommands, OtherCommandsSayWhichOnesReadIt) {
   const std::string reason = "is the run of an experiment; gainlens compare, check, report and inspect read it";
   for (const char* command : {"sinks", "sink-vs-k", "audit"}) expect_refused({command, run_}, reason);
-  expect_refused({"report", run_}, "is the run of an experiment that has no report; gainlens compare");
+  const ProgramResult page = run_gainlens({"report", run_, "--out", folder_.path() / "report"});
+  EXPECT_EQ(page.exit_code, 0) << page.error;
+  EXPECT_THAT(bytes_of(folder_.path() / "report" / "report.html"), HasSubstr("gate against plain on made texts"));
   expect_refused({"report", run_, "--paper", "none"}, "--paper: is for other runs");
   expect_refused({"report", run_, "/no/such/folder"}, "give it alone");
 }

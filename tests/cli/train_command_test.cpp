@@ -8,8 +8,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <signal.h>
+#include <sys/wait.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 
 namespace gainlens::testing {
 namespace train_command_test {
@@ -144,6 +149,83 @@ TEST_F(TrainCommand, ItsFilesAreProven) {
                                      " has no checksum beside it; what it holds is not proven."));
   write_text(list, std::string(64, 'a') + "  ../recipe.json\n");
   expect_refused(check(), "is no checksum of a file in its folder");
+}
+
+/// Several arms and seeds are one run; each training is what the same command makes of it alone.
+TEST_F(TrainCommand, ArmsAndSeedsAreOneRun) {
+  const std::string run = folder_.path() / "run";
+  const auto train_run = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"train", "language-model", "--config", recipe_, "--text", text_, "--out", run};
+    words.insert(words.end(), {"--threads", "1"});
+    words.insert(words.end(), more.begin(), more.end());
+    return run_gainlens(words);
+  };
+  const ProgramResult two = train_run({"--arm", "plain,bft", "--warm-up", "5", "--seeds", "2"});
+  ASSERT_EQ(two.exit_code, 0) << two.error;
+  EXPECT_THAT(two.out, AllOf(HasSubstr("held-out loss"), HasSubstr("plain                    2  "),
+                             HasSubstr("bft                      2  ")));
+  const ProgramResult few = run_gainlens({"compare", run, "--resamples", "50"});
+  EXPECT_EQ(few.exit_code, 0) << few.error;
+  EXPECT_THAT(few.out, AllOf(HasSubstr("bft against plain on text.txt, 2 seeds"), HasSubstr("sequences")));
+
+  // A process that is killed, and the same command again.
+  std::vector<std::string> words = {
+      "train", "language-model", "--config",  recipe_,     "--text", text_,     "--out", run,      "--threads",
+      "1",     "--arm",          "bft,plain", "--warm-up", "5",      "--seeds", "3",     "--quiet"};
+  const int process = start_gainlens(words);
+  for (int i = 0; i < 3000 && !std::filesystem::exists(run + "/bft/seed-2/training/state.safetensors"); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  ::kill(process, SIGKILL);
+  int status = 0;
+  ::waitpid(process, &status, 0);
+  const ProgramResult three = train_run({"--arm", "bft,plain", "--warm-up", "5", "--seeds", "3", "--json", "--quiet"});
+  ASSERT_EQ(three.exit_code, 0) << three.error;
+  const Json trainings = Json::parse(three.out).at("trainings");
+  ASSERT_EQ(trainings.size(), 6u);
+  EXPECT_EQ(trainings.at(0).at("seconds"), 0.0) << "it was done before";
+
+  // Each is the training that one arm and one seed make in a folder of their own.
+  ASSERT_EQ(train({"--arm", "bft", "--warm-up", "5", "--seed", "2", "--threads", "1", "--quiet"}).exit_code, 0);
+  for (const char* name : {"config.json", "model.safetensors", "tokenizer.model", "tokenizer_config.json",
+                           "files.sha256", "training/request.json", "training/history.csv", "training/filter.csv"})
+    EXPECT_TRUE(read_text_file(out_ + "/" + name) == read_text_file(run + "/bft/seed-2/" + name)) << name;
+
+  const ProgramResult compared = run_gainlens({"compare", run, "--baseline", "plain", "--resamples", "50", "--json"});
+  ASSERT_EQ(compared.exit_code, 0) << compared.error;
+  const Json comparison = Json::parse(compared.out).at("comparisons").at(0);
+  EXPECT_EQ(comparison.at("unit"), "sequence");
+  EXPECT_TRUE(comparison.at("scores").contains("loss"));
+  const std::string page = folder_.path() / "page";
+  const ProgramResult reported = run_gainlens({"report", run, "--out", page});
+  EXPECT_EQ(reported.exit_code, 0) << reported.error;
+  EXPECT_THAT(read_text_file(page + "/report.html", 64 << 20), HasSubstr("bft against plain on text.txt, 3 seeds"));
+
+  const ProgramResult evaluated =
+      run_gainlens({"evaluate", "language-model", run, "--text", text_, "--json", "--quiet"});
+  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.error;
+  const ProgramResult alone =
+      run_gainlens({"evaluate", "language-model", run + "/bft/seed-2", "--text", text_, "--json", "--quiet"});
+  Json last = Json::parse(evaluated.out).at("trainings").at(5);
+  EXPECT_EQ(last.at("arm"), "bft");
+  EXPECT_EQ(last.at("loss"), Json::parse(alone.out).at("loss"));
+
+  const ProgramResult checked = run_gainlens({"check", run});
+  EXPECT_THAT(checked.out, AllOf(HasSubstr("the files of every training are as it wrote them"),
+                                 HasSubstr("all 6 trainings are finished"), HasSubstr("1 score of ")));
+  EXPECT_THAT(run_gainlens({"check", run + "/plain/seed-1"}).out, HasSubstr("the only training is finished"));
+  const std::string file = run + "/plain/seed-1/model.safetensors";
+  std::string bytes = read_text_file(file);
+  bytes.back() ^= 1;
+  write_text(file, bytes);
+  EXPECT_THAT(run_gainlens({"check", run}).out, HasSubstr("found: " + file + ": its sha256 is "));
+  expect_refused(run_gainlens({"evaluate", "language-model", run + "/plain/seed-1", "--text", text_}),
+                 file + ": its sha256 is ");
+
+  // Another request, and a folder of the other form.
+  expect_refused(train_run({"--arm", "bft", "--warm-up", "6", "--quiet"}), "/filter/warm_up is 5");
+  expect_refused(train_run({"--arm", "bft", "--seeds", "0"}), "--seeds: 0");
+  expect_refused(train({"--arm", "plain,gate", "--quiet"}), "is not empty and not a run");
+  expect_refused(train({"--arm", "plain,plain"}), "--arm: 'plain' is given twice");
 }
 
 TEST_F(TrainCommand, AFilterIsAnArmWithOptions) {

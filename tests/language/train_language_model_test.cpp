@@ -7,6 +7,8 @@
 #include "language/language_testing.h"
 #include "language/token_windows.h"
 #include "models/checkpoint/load_decoder.h"
+#include "models/decoder/filter_config.h"
+#include "runfile/training_history.h"
 #include "support/shared_data.h"
 #include "tokenizers/tokenizer.h"
 
@@ -114,6 +116,30 @@ TEST(TrainLanguageModel, LeavesACheckpointThatPredictsItsText) {
   const LanguageModelOutcome again = train_language_model(request);  // complete: nothing to do
   EXPECT_EQ(again.training.resumed_at, 200);
   EXPECT_EQ(sha256_file(request.out / "model.safetensors"), weights);
+}
+
+/// What a training writes, the readers of its folder read.
+TEST(TrainLanguageModel, TheCurvesInItsFolderCanBeReadBack) {
+  const TemporaryFolder folder;
+  LanguageModelRequest request = request_in(folder);
+  request.filter = models::default_decoder_filter();
+  request.filter->warm_up = 15;
+  const LanguageModelOutcome outcome = train_language_model(request);
+  const auto read = runfile::read_history(request.out / "training" / "history.csv");
+  ASSERT_EQ(read.size(), outcome.training.history.size());
+  for (std::size_t i = 0; i < read.size(); ++i) {
+    const training::Evaluation& point = outcome.training.history[i];
+    EXPECT_EQ(read[i].step, point.step);
+    EXPECT_NEAR(read[i].training_loss, point.training_loss, 1e-5 * point.training_loss);
+    EXPECT_NEAR(read[i].validation_loss, point.validation_loss, 1e-5 * point.validation_loss);
+    EXPECT_NEAR(read[i].learning_rate, point.learning_rate, 1e-5 * point.learning_rate);
+    EXPECT_NEAR(read[i].gradient_norm, point.gradient_norm, 1e-5 * point.gradient_norm);
+  }
+  const auto filter = runfile::read_filter_history(request.out / "training" / "filter.csv");
+  ASSERT_EQ(filter.size(), read.size());  // one layer
+  EXPECT_TRUE(std::isnan(filter.front().gain)) << "it warms up";
+  EXPECT_NEAR(filter.back().gain, outcome.filter.at("gain").back(), 1e-5);
+  EXPECT_EQ(filter.back().step, 40);
 }
 
 TEST(TrainLanguageModel, SeedsDiffer) {
