@@ -43,6 +43,9 @@ CheckOutcome files(const CheckedSweep& run) {
   if (!run.changed.empty()) return {run.changed, "take no number from this run until its files are mended"};
   if (!run.proof.unproven.empty() && run.proof.shards == 0)
     return not_known("whether the files have changed", run.proof.unproven);
+  if (!std::filesystem::exists(run.reader.path()))
+    return satisfactory(
+        fmt::format("its {} as written, and run.h5 is not there yet", counted_are(run.proof.shards, "shard")));
   return satisfactory(fmt::format("run.h5 and its {} are as they were written", counted(run.proof.shards, "shard")));
 }
 

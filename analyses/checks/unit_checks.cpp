@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -121,17 +122,50 @@ void read_gate_arms(const fs::path& folder, const Json& request, CheckedUnits& f
   });
 }
 
-void read_interventions(const fs::path& folder, const Json& request, CheckedUnits& found) {
-  auto texts = request.at("interventions").get<std::vector<std::string>>();
-  const std::size_t asked = texts.size();
+/// What the units of a run of interventions hold.
+struct MeasuredInterventions {
+  std::size_t asked = 0;
+  std::vector<std::string> texts;                           // those that were asked for, then controls
+  std::map<std::size_t, runfile::InterventionUnit> native;  // some unit of each document
+  std::map<Part, InterventionEffect> effects;
+
+  /// Gives a run the numbers of these documents.
+  void fill(runfile::InterventionRun& run, const std::vector<std::size_t>& documents) const {
+    run.asked = asked;
+    run.arms.resize(texts.size());
+    for (std::size_t i = 0; i < texts.size(); ++i) run.arms[i].text = texts[i];
+    run.native.clear();
+    run.native_answers.clear();
+    run.effects.assign(texts.size(), {});
+    for (const std::size_t document : documents) {
+      const runfile::InterventionUnit& unit = native.at(document);
+      run.native.push_back(unit.native);
+      if (unit.answer) run.native_answers.push_back(*unit.answer);
+      for (std::size_t arm = 0; arm < texts.size(); ++arm) run.effects[arm].push_back(effects.at({document, arm}));
+    }
+  }
+  /// The documents on which everything is measured.
+  std::vector<std::size_t> whole_documents() const {
+    std::map<std::size_t, std::size_t> arms;
+    for (const auto& [part, effect] : effects) ++arms[part.first];
+    std::vector<std::size_t> whole;
+    for (const auto& [document, count] : arms)
+      if (count == texts.size()) whole.push_back(document);
+    return whole;
+  }
+};
+
+MeasuredInterventions measured_interventions(const fs::path& folder, const Json& request, CheckedUnits& found) {
+  MeasuredInterventions measured;
+  std::vector<std::string>& texts = measured.texts;
+  texts = request.at("interventions").get<std::vector<std::string>>();
+  measured.asked = texts.size();
   for (const Json& text : request.at("controls")) texts.push_back(text.get<std::string>());
   found.documents = count_in(request, "samples");
   found.fewest_documents = 2;
   found.part = "each intervention on each document";
   found.result = runfile::intervention_result;
   set_parts(found, found.documents, texts.size());
-  std::map<std::size_t, runfile::InterventionUnit> native;  // some unit of each document
-  std::map<Part, InterventionEffect> effects;
   const runfile::StoredUnits units(folder, request);
   each_unit(units, found, [&](const std::string& name) {
     const auto place = document_and_rest(name);
@@ -139,24 +173,19 @@ void read_interventions(const fs::path& folder, const Json& request, CheckedUnit
     const runfile::InterventionUnit unit = units.read(name, runfile::intervention_unit_from);
     for (std::size_t i = 0; i < unit.arms.size(); ++i) {
       if (unit.arms[i] >= texts.size()) throw_foreign(units, name);
-      effects[{place->first, unit.arms[i]}] = unit.effects[i];
+      measured.effects[{place->first, unit.arms[i]}] = unit.effects[i];
     }
-    native[place->first] = unit;
+    measured.native[place->first] = unit;
   });
-  found.missing = found.parts - effects.size();
-  compare_result(folder, request, found, runfile::read_intervention_run, [&](runfile::InterventionRun& run) {
-    run.asked = asked;
-    run.arms.resize(texts.size());
-    for (std::size_t i = 0; i < texts.size(); ++i) run.arms[i].text = texts[i];
-    run.native.resize(found.documents);
-    run.native_answers.clear();
-    for (const auto& [document, unit] : native) {
-      run.native[document] = unit.native;
-      if (unit.answer) run.native_answers.push_back(*unit.answer);
-    }
-    run.effects.assign(texts.size(), std::vector<InterventionEffect>(found.documents));
-    for (const auto& [part, effect] : effects) run.effects[part.second][part.first] = effect;
-  });
+  found.missing = found.parts - measured.effects.size();
+  found.finished = fs::exists(folder / found.result);
+  return measured;
+}
+
+void read_interventions(const fs::path& folder, const Json& request, CheckedUnits& found) {
+  const MeasuredInterventions measured = measured_interventions(folder, request, found);
+  compare_result(folder, request, found, runfile::read_intervention_run,
+                 [&](runfile::InterventionRun& run) { measured.fill(run, measured.whole_documents()); });
 }
 
 void read_patches(const fs::path& folder, const Json& request, CheckedUnits& found) {
@@ -240,7 +269,8 @@ CheckOutcome documents(const CheckedUnits& run) {
 }
 
 /// What all such runs share.
-CheckedUnits read_checked_units(const fs::path& folder, void (*read)(const fs::path&, const Json&, CheckedUnits&)) {
+CheckedUnits read_checked_units(const fs::path& folder,
+                                const std::function<void(const fs::path&, const Json&, CheckedUnits&)>& read) {
   const fs::path file = folder / "request.json";
   const Json request = read_json_file(file);
   CheckedUnits found;
@@ -266,6 +296,36 @@ CheckedUnits read_checked_interventions(const fs::path& folder) {
 
 CheckedUnits read_checked_patches(const fs::path& folder) {
   return read_checked_units(folder, read_patches);
+}
+
+std::string measured_parts(const CheckedUnits& run) {
+  if (run.missing == 0) return fmt::format("all of {} parts ({}) are measured", run.parts, run.part);
+  const std::size_t measured = run.parts - run.missing;
+  return fmt::format("{} of {} parts ({}) {} measured", measured, run.parts, run.part, measured == 1 ? "is" : "are");
+}
+
+BegunInterventions read_begun_interventions(const fs::path& folder) {
+  runfile::check_not_being_written(folder);
+  BegunInterventions begun;
+  begun.units = read_checked_units(folder, [&](const fs::path&, const Json& request, CheckedUnits& found) {
+    const MeasuredInterventions measured = measured_interventions(folder, request, found);
+    begun.run.request = request;
+    measured.fill(begun.run, measured.whole_documents());
+  });
+  const std::string where = printable(folder.string());
+  CHECK(begun.units.damaged.empty(), "{}", begun.units.damaged.front());
+  CHECK(begun.run.documents() > 0,
+        "{}: is not finished: {}, and no document has all interventions; repeat the command that makes it, which "
+        "continues",
+        where, measured_parts(begun.units));
+  for (const auto& documents : begun.run.effects) {
+    for (const InterventionEffect& effect : documents)
+      CHECK(effect.answer.has_value() == (begun.run.native_answers.size() == begun.run.documents()),
+            "{}: has units with another question; delete {} and repeat the command", where,
+            printable((folder / "units").string()));
+  }
+  for (runfile::InterventionArm& arm : begun.run.arms) arm.no_control = "the run was stopped before its end";
+  return begun;
 }
 
 std::span<const Check<CheckedUnits>> unit_checks() {

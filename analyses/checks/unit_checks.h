@@ -1,6 +1,7 @@
 #pragma once
 
 #include "analyses/checks/check.h"
+#include "runfile/intervention_run.h"
 
 #include <cstddef>
 #include <filesystem>
@@ -35,6 +36,18 @@ struct CheckedUnits {
 CheckedUnits read_checked_gate_arms(const std::filesystem::path& folder);
 CheckedUnits read_checked_interventions(const std::filesystem::path& folder);
 CheckedUnits read_checked_patches(const std::filesystem::path& folder);
+
+/// "5 of 12 parts (each arm on each document) are measured".
+std::string measured_parts(const CheckedUnits& run);
+
+/// A run of interventions that has no result yet.
+struct BegunInterventions {
+  CheckedUnits units;
+  /// The documents on which everything is measured. The units do not say which control belongs to an intervention.
+  runfile::InterventionRun run;
+};
+/// @throws InvalidArgument  the run is being written; a unit or the request is damaged; no document has everything
+BegunInterventions read_begun_interventions(const std::filesystem::path& folder);
 
 /// THE list, in the order in which it is printed. A test compares docs/analyses/check.md with it.
 std::span<const Check<CheckedUnits>> unit_checks();

@@ -10,6 +10,7 @@
 #include "runfile/depth_run.h"
 #include "runfile/recommend_run.h"
 #include "runfile/run_kind.h"
+#include "runfile/stopped_sweep.h"
 
 #include <algorithm>
 #include <iterator>
@@ -217,6 +218,8 @@ std::shared_ptr<const runfile::RecommendRun> given_recommend_run(const fs::path&
 
 DoubtfulRun open_doubtful_run(const fs::path& path) {
   refuse_other_than_sweep(path);
+  if (auto stopped = runfile::open_stopped_sweep(path))
+    return {{std::move(stopped->proof), std::move(stopped->reader)}, {}};
   runfile::RunReader reader = runfile::RunReader::open(path);
   try {
     return {{runfile::prove_run(path), std::move(reader)}, {}};
@@ -233,6 +236,14 @@ GivenRun open_given_run(const fs::path& path) {
   if (!given.proof.depth_compared)
     tell_warning("{}: {}", printable(path.string()), runfile::no_checksum_beside(runfile::depth_file));
   return given;
+}
+
+GivenRun open_begun_run(const fs::path& path) {
+  refuse_other_than_sweep(path);
+  auto stopped = runfile::open_stopped_sweep(path);
+  if (!stopped) return open_given_run(path);
+  tell_unproven(path, {&stopped->proof.unproven, 1});
+  return {std::move(stopped->proof), std::move(stopped->reader)};
 }
 
 }  // namespace gainlens::cli

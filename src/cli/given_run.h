@@ -65,7 +65,7 @@ struct DoubtfulRun {
   std::string changed;  ///< why its files are not those that were written; empty: as for GivenRun
 };
 
-/// Opens a run though its files differ from their checksums, to say so.
+/// Opens a run though its files differ from their checksums, to say so. Of a sweep that was stopped, what is there.
 /// @throws InvalidArgument  as open_given_run() for everything else
 DoubtfulRun open_doubtful_run(const std::filesystem::path& path);
 
@@ -74,6 +74,9 @@ DoubtfulRun open_doubtful_run(const std::filesystem::path& path);
 /// @throws InvalidArgument  it is a checkpoint (the message says how to sweep it); as runfile::prove_run() and
 ///     RunReader::open()
 GivenRun open_given_run(const std::filesystem::path& path);
+
+/// Likewise, or the finished chunks of a sweep that was stopped; then a warning says how many are there.
+GivenRun open_begun_run(const std::filesystem::path& path);
 
 /// What stands above numbers of --validation.
 inline constexpr std::string_view of_validation_items =

@@ -1,6 +1,7 @@
 #include "cli/inspect_parts.h"
 #include "core/check.h"
 #include "core/counted.h"
+#include "experiment/proven_result.h"
 #include "runfile/experiment_run.h"
 #include "runfile/run_file_name.h"
 #include "runfile/run_proof.h"
@@ -10,8 +11,10 @@ namespace gainlens::cli {
 namespace {
 
 void inspect_experiment_run(const std::filesystem::path& path, Findings& findings) {
-  const runfile::ExperimentRun run = runfile::read_experiment_run(path);
   findings.add("kind", "run of an experiment");
+  const auto prove = [](const experiment::Job& job) { experiment::prove_result(job.folder, job.label(), job.seed); };
+  if (add_begun_trainings(path, prove, findings)) return;
+  const runfile::ExperimentRun run = runfile::read_experiment_run(path);
   findings.add("data set", fmt::format("{} ({})", printable(run.data_name()), counted(run.units.size(), run.unit())),
                run.request.at("data"));
   findings.add("split checksum", printable(run.split()), run.split());

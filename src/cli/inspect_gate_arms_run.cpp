@@ -12,6 +12,7 @@ namespace {
 
 void inspect_gate_arms_run(const std::filesystem::path& path, Findings& findings) {
   findings.add("kind", "run of arms for gates");
+  if (add_begun_units(path, runfile::gate_arms_result, analyses::read_checked_gate_arms, findings)) return;
   const std::string unproven = runfile::prove_store(path, runfile::gate_arms_result);
   const runfile::GateArmsRun run = runfile::read_gate_arms_run(path, runfile::Proof::by_caller);
   const auto text_of = [&](const char* key) {

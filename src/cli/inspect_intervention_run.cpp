@@ -3,6 +3,7 @@
 #include "core/counted.h"
 #include "runfile/intervention_run.h"
 #include "runfile/patching_run.h"
+#include "runfile/run_file_name.h"
 
 namespace gainlens::cli {
 namespace {
@@ -16,6 +17,7 @@ std::string request_text(const Json& request, const char* key, const std::filesy
 
 void inspect_intervention_run(const std::filesystem::path& path, Findings& findings) {
   findings.add("kind", "run of interventions");
+  if (add_begun_units(path, runfile::intervention_result, analyses::read_checked_interventions, findings)) return;
   const std::string unproven = runfile::prove_store(path, runfile::intervention_result);
   const runfile::InterventionRun run = runfile::read_intervention_run(path, runfile::Proof::by_caller);
   const Json& request = run.request;
@@ -30,6 +32,7 @@ void inspect_intervention_run(const std::filesystem::path& path, Findings& findi
 
 void inspect_patching_run(const std::filesystem::path& path, Findings& findings) {
   findings.add("kind", "run of activation patching");
+  if (add_begun_units(path, runfile::patching_result, analyses::read_checked_patches, findings)) return;
   const std::string unproven = runfile::prove_store(path, runfile::patching_result);
   const runfile::PatchingRun run = runfile::read_patching_run(path, runfile::Proof::by_caller);
   findings.add("family", request_text(run.request, "family", path));
@@ -41,6 +44,20 @@ void inspect_patching_run(const std::filesystem::path& path, Findings& findings)
 }
 
 }  // namespace
+
+bool add_begun_units(const std::filesystem::path& run, const std::string& result,
+                     analyses::CheckedUnits (*read)(const std::filesystem::path&), Findings& findings) {
+  if (std::filesystem::exists(run / result)) return false;
+  runfile::check_not_being_written(run);
+  const analyses::CheckedUnits units = read(run);
+  findings.add("family", request_text(read_json_file(run / runfile::request_file_name), "family", run));
+  CHECK(units.damaged.empty(), "{}", units.damaged.front());
+  findings.add("finished",
+               fmt::format("{}; repeat the command that makes the run, which continues", measured_parts(units)),
+               {{"measured", units.parts - units.missing}, {"of", units.parts}});
+  findings.add("checksums", fmt::format("{} as they were written (sha256)", counted_are(units.units, "unit")), true);
+  return true;
+}
 
 void add_store_proof(const std::string& result, const std::string& unproven, Findings& findings) {
   findings.add("checksums",

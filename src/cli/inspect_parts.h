@@ -1,8 +1,10 @@
 #pragma once
 
+#include "analyses/checks/unit_checks.h"
 #include "cli/application_parts.h"
 #include "cli/findings.h"
 #include "data/interactions.h"
+#include "experiment/job.h"
 #include "models/decoder/decoder_config.h"
 #include "runfile/run_kind.h"
 #include "runfile/trained_run.h"
@@ -77,6 +79,19 @@ std::int64_t add_trainings(const runfile::TrainedRun& run, const std::vector<std
 /// Adds what was compared of a run that is stored as units.
 /// @param unproven  as runfile::prove_store() returns
 void add_store_proof(const std::string& result, const std::string& unproven, Findings& findings);
+
+/// Adds what there is of a run of units without a result: its family, and how much is measured.
+/// @returns  whether it has no result
+/// @throws InvalidArgument  it is being written; a unit is damaged
+bool add_begun_units(const std::filesystem::path& run, const std::string& result,
+                     analyses::CheckedUnits (*read)(const std::filesystem::path&), Findings& findings);
+
+/// Adds which trainings of a run without run.h5 are finished.
+/// @param prove  proves the files of a training that has a result. @throws InvalidArgument  they have changed
+/// @returns  whether there is no run.h5
+/// @throws InvalidArgument  the run is being written; no training is finished; as `prove`
+bool add_begun_trainings(const std::filesystem::path& run, const std::function<void(const experiment::Job&)>& prove,
+                         Findings& findings);
 
 /// Whether a path is a file that can only be a data set: it is neither a run nor weights nor a configuration.
 bool looks_like_data_set(const std::filesystem::path& path);

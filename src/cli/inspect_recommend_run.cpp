@@ -4,10 +4,17 @@
 #include "core/counted.h"
 #include "core/number_ranges.h"
 #include "core/ranking_metrics.h"
+#include "experiment/asked_jobs.h"
+#include "experiment/result_file.h"
 #include "recommend/finished_seeds.h"
+#include "runfile/folder_lock.h"
 #include "runfile/recommend_run.h"
+#include "runfile/run_file_name.h"
 
 #include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
 
 namespace gainlens::cli {
 
@@ -27,12 +34,42 @@ std::int64_t add_trainings(const runfile::TrainedRun& run, const std::vector<std
   return finished;
 }
 
+bool add_begun_trainings(const std::filesystem::path& run, const std::function<void(const experiment::Job&)>& prove,
+                         Findings& findings) {
+  if (!std::filesystem::is_directory(run) || std::filesystem::exists(run / runfile::run_file_name)) return false;
+  runfile::check_not_being_written(run);
+  const experiment::AskedJobs asked = experiment::asked_jobs(run);
+  const auto is_finished = [](const experiment::Job& job) {
+    return std::filesystem::exists(job.folder / experiment::result_name);
+  };
+  std::map<std::string, std::vector<bool>> arms;
+  for (const experiment::Job& job : asked.jobs) arms[job.label()].push_back(is_finished(job));
+  for (const auto& [label, finished] : arms)
+    findings.add_line(
+        label, fmt::format("{} of {} finished", std::ranges::count(finished, true), counted(finished.size(), "seed")));
+  const auto finished = std::ranges::count_if(asked.jobs, is_finished);
+  findings.add("finished",
+               fmt::format("{} of {}{}; run.h5 is written when its gainlens train command ends, which continues if "
+                           "it is repeated",
+                           finished, counted(asked.jobs.size(), "training"), asked.are_known ? "" : " that have begun"),
+               finished);
+  findings.add_json("asked", asked.are_known ? Json(asked.jobs.size()) : Json(nullptr));
+  CHECK(finished > 0, "{}: no training is finished; repeat its gainlens train command, which continues",
+        printable(run.string()));
+  for (const experiment::Job& job : asked.jobs)
+    if (is_finished(job)) prove(job);
+  findings.add("checksums", "the files of every finished training are as it wrote them", true);
+  return true;
+}
+
 namespace {
 
 void inspect_recommend_run(const std::filesystem::path& path, Findings& findings) {
+  findings.add("kind", "recommender run");
+  const auto prove = [](const experiment::Job& job) { recommend::prove_seed(job.folder, job.label(), job.seed); };
+  if (add_begun_trainings(path, prove, findings)) return;
   const recommend::ProvenRun proven = recommend::read_proven_run(path);
   const runfile::RecommendRun& run = proven.run;
-  findings.add("kind", "recommender run");
   findings.add("backbone", run.backbone());
   const Json& data = run.request.at("data");
   const std::int64_t users = std::ssize(run.units), items = std::ssize(run.item_train_count);

@@ -7,6 +7,7 @@
 #include "runfile/run_file_name.h"
 #include "runfile/run_proof.h"
 #include "runfile/run_reader.h"
+#include "runfile/stopped_sweep.h"
 
 #include <fmt/ranges.h>
 
@@ -31,9 +32,12 @@ void add_checksums(const runfile::RunProof& proof, Findings& findings) {
 
 void inspect_run(const std::filesystem::path& path, Findings& findings) {
   std::optional<runfile::RunProof> proof;
+  auto stopped = runfile::open_stopped_sweep(path);
+  if (stopped) proof = std::move(stopped->proof);
   // A run.h5 alone is proven before it is opened.
-  if (!std::filesystem::exists(path / runfile::request_file_name)) proof = runfile::prove_run(path);
-  const auto run = runfile::RunReader::open(path);
+  else if (!std::filesystem::exists(path / runfile::request_file_name))
+    proof = runfile::prove_run(path);
+  const auto run = stopped ? std::move(stopped->reader) : runfile::RunReader::open(path);
   findings.add("kind", "run");
   const auto& request = run.request();
   findings.add("family", request.family);

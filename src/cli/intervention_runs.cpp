@@ -5,6 +5,7 @@
 #include "cli/run_kinds.h"
 #include "core/check.h"
 #include "core/counted.h"
+#include "core/listener.h"
 #include "interventions/index_range.h"
 #include "reports/interventions/interventions_report.h"
 #include "runfile/intervention_names.h"
@@ -63,20 +64,44 @@ Results check_patches(const fs::path& path) {
   return analyses::run_checks(analyses::unit_checks(), analyses::read_checked_patches(path));
 }
 
+/// @throws InvalidArgument  always: a page of a part of the run would mislead
+[[noreturn]] void refuse_begun(const fs::path& path, const analyses::CheckedUnits& units) {
+  throw_invalid("{}: is not finished: {}, and a page needs all; repeat the command that makes it, which continues",
+                printable(path.string()), analyses::measured_parts(units));
+}
+
+/// A run, and what its losses are of.
+struct ReadInterventions {
+  runfile::InterventionRun run;
+  std::string tokens;
+};
+
+ReadInterventions read_interventions(const fs::path& path) {
+  if (fs::exists(path / runfile::intervention_result)) {
+    runfile::InterventionRun run = runfile::read_intervention_run(path, tell_proof(path, runfile::intervention_result));
+    std::string tokens = measured_tokens(run, path);
+    return {std::move(run), std::move(tokens)};
+  }
+  analyses::BegunInterventions begun = analyses::read_begun_interventions(path);
+  const std::string stopped = "the run was stopped: " + analyses::measured_parts(begun.units);
+  tell_warning("{}: {}; repeat the command that makes it, which continues", printable(path.string()), stopped);
+  std::string tokens = fmt::format("{} ({})", measured_tokens(begun.run, path), stopped);
+  return {std::move(begun.run), std::move(tokens)};
+}
+
 void report_interventions(const ReportArguments& arguments, const GlobalOptions& global) {
   const fs::path out = folder_to_write(arguments), path = arguments.runs.front();
   const reports::Writing writing = writing_of(arguments);
-  const runfile::InterventionRun run =
-      runfile::read_intervention_run(path, tell_proof(path, runfile::intervention_result));
+  const auto [run, tokens] = read_interventions(path);
   const analyses::InterventionEffects effects = analyses::intervention_effects(run);
-  finish_report(reports::write_interventions_report(
-                    {&effects, measured_tokens(run, path), names_of_run(path, run.request)}, out, writing),
+  finish_report(reports::write_interventions_report({&effects, tokens, names_of_run(path, run.request)}, out, writing),
                 out, global.json);
 }
 
 void report_patches(const ReportArguments& arguments, const GlobalOptions& global) {
   const fs::path out = folder_to_write(arguments), path = arguments.runs.front();
   const reports::Writing writing = writing_of(arguments);
+  if (!fs::exists(path / runfile::patching_result)) refuse_begun(path, analyses::read_checked_patches(path));
   const runfile::PatchingRun run = runfile::read_patching_run(path, tell_proof(path, runfile::patching_result));
   const analyses::PatchingEffects effects = analyses::patching_effects(run);
   finish_report(reports::write_patching_report({&effects, names_of_run(path, run.request)}, out, writing), out,

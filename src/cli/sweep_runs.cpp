@@ -82,7 +82,7 @@ void report_sweeps(const ReportArguments& arguments, const GlobalOptions& global
   const reports::Writing writing = writing_of(arguments);
 
   std::vector<GivenRun> given;
-  for (const std::string& run : arguments.runs) given.push_back(open_given_run(run));
+  for (const std::string& run : arguments.runs) given.push_back(open_begun_run(run));
   if (arguments.lengths) {
     for (GivenRun& run : given) keep_lengths(run.reader, *arguments.lengths);
   }

@@ -5,6 +5,7 @@
 #include "core/counted.h"
 #include "core/listener.h"
 #include "core/thread_count.h"
+#include "experiment/asked_jobs.h"
 #include "experiment/result_file.h"
 #include "runfile/folder_lock.h"
 #include "runfile/run_folder.h"
@@ -195,6 +196,7 @@ std::vector<Outcome> Experiment::run(Json request) {
     runfile::prepare_run_folder(plan_.out);
     lock.emplace(plan_.out);
     check_request(plan_.out, request, plan_.rules);
+    note_asked(plan_.out, jobs_);
   }
   wait_for_all(replicas_);  // a job's folder before request.json would make the run folder look like something else
 

@@ -126,7 +126,7 @@ struct RunReader::State {
   }
 };
 
-RunReader RunReader::open(const fs::path& path) {
+RunReader RunReader::open(const fs::path& path, const fs::path& stands_for) {
   refuse_other_than_sweep(path);
   auto state = std::make_unique<State>();
   state->path = locate(path);
@@ -141,6 +141,7 @@ RunReader RunReader::open(const fs::path& path) {
         "shards)",
         printable(state->path.string()), printable(error.what()));
   }
+  if (!stands_for.empty()) state->path = stands_for;
   return RunReader(std::move(state));
 }
 

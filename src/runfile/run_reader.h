@@ -14,10 +14,11 @@ namespace gainlens::runfile {
 /// Reads run.h5. The file is untrusted: shapes, types and names are checked against the schema when opened.
 class RunReader {
  public:
-  /// @param path  a run folder or a run.h5
+  /// @param path      a run folder or a run.h5
+  /// @param stands_for  what path() is then, if the file stands for another one
   /// @throws InvalidArgument  missing, not HDF5, another format or version, datasets that do not fit the schema, a
   ///                          folder whose sweep has not been combined
-  static RunReader open(const std::filesystem::path& path);
+  static RunReader open(const std::filesystem::path& path, const std::filesystem::path& stands_for = {});
   ~RunReader();
   RunReader(RunReader&&) noexcept;
   RunReader& operator=(RunReader&&) noexcept;

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
 #include <cmath>
 
 #include <filesystem>
@@ -259,8 +260,34 @@ TEST_F(Intervene, ARunIsKeptContinuedAndPrintedAgain) {
   const ProgramResult inspected = run_gainlens({"inspect", out});
   EXPECT_EQ(inspected.exit_code, 0) << inspected.error;
   EXPECT_THAT(inspected.out, HasSubstr("run of interventions"));
-  fs::remove(out + "/intervene.json");
-  expect_refusal_line(run_gainlens({"inspect", out}), "is not finished");
+}
+
+TEST_F(Intervene, AStoppedRunIsShownAsFarAsItGoes) {
+  const std::string out = folder_.path() / "run", page = folder_.path() / "page";
+  const std::vector<std::string> words = {"--each-head", "--set", "blocks.1.hook_mlp_out=0.5", "--out", out};
+  const Json first = json_of(words);
+  const std::string bytes = bytes_of(out + "/intervene.json"), lines = bytes_of(out + "/manifest.jsonl");
+  for (const char* file : {"intervene.json", "manifest.jsonl", "units/document-2-layer-1.json"})
+    fs::remove(out + "/" + file);
+  fs::remove(out + "/units/document-3-layer-0.json");
+  const ProgramResult inspected = run_gainlens({"inspect", out});
+  EXPECT_EQ(inspected.exit_code, 0) << inspected.error;
+  EXPECT_THAT(inspected.out,
+              ::testing::ContainsRegex("[0-9]+ of [0-9]+ parts .each intervention on each document. are measured; "
+                                       "repeat the command that makes the run, which continues"));
+  const ProgramResult reported = run_gainlens({"report", out, "--out", page});
+  EXPECT_EQ(reported.exit_code, 0) << reported.error;
+  EXPECT_THAT(reported.error, HasSubstr("the run was stopped: "));
+  EXPECT_THAT(bytes_of(page + "/report.html"), HasSubstr("2 documents of 32 tokens (the run was stopped: "));
+  EXPECT_THAT(bytes_of(page + "/summary.json"), HasSubstr("the run was stopped before its end"));
+  for (const int document : {0, 1}) fs::remove(fmt::format("{}/units/document-{}-layer-1.json", out, document));
+  expect_refused(run_gainlens({"report", out, "--out", page}), "and no document has all interventions; repeat the");
+  write_file(out + "/units/document-0-layer-0.json", "{}");
+  expect_refusal_line(run_gainlens({"inspect", out}), "document-0-layer-0.json: has no checksum");
+  fs::remove(out + "/units/document-0-layer-0.json");
+  EXPECT_EQ(json_of(words), first);
+  EXPECT_EQ(bytes_of(out + "/intervene.json"), bytes);
+  EXPECT_EQ(bytes_of(out + "/manifest.jsonl"), lines);
 }
 
 TEST_F(Intervene, EstimatesByOneBackwardPass) {

@@ -127,6 +127,10 @@ TEST_F(Patching, ARunIsKeptContinuedAndInspected) {
   const ProgramResult inspected = run_gainlens({"inspect", out});
   EXPECT_EQ(inspected.exit_code, 0) << inspected.error;
   EXPECT_THAT(inspected.out, HasSubstr("run of activation patching"));
+  fs::remove(out + "/patching.json");
+  fs::remove(out + "/units/noising-layer-1.json");
+  EXPECT_THAT(run_gainlens({"inspect", out}).out, HasSubstr("(each patch in each direction) are measured; repeat the"));
+  expect_refused(run_gainlens({"report", out}), "and a page needs all; repeat the command that makes it, which");
 }
 
 TEST_F(Patching, IsEstimatedByOneBackwardPass) {

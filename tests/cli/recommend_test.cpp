@@ -600,6 +600,30 @@ TEST_F(Recommend, ReportsThatCannotBeMadeAreOneLine) {
   EXPECT_FALSE(std::filesystem::exists(run_ + "/report"));
 }
 
+TEST_F(Recommend, AStoppedRunSaysWhatIsFinished) {
+  ASSERT_EQ(run_gainlens(training(run_, {"--arm", "popularity,markov", "--seeds", "2"})).exit_code, 0);
+  const std::string asked = bytes_of(run_ + "/trainings.json"), whole = bytes_of(run_ + "/run.h5");
+  EXPECT_EQ(Json::parse(asked), Json::parse(R"({"popularity": [0, 1], "markov": [0, 1]})"));
+  for (const char* file : {"/run.h5", "/run.h5.sha256", "/markov/seed-1/result.safetensors"})
+    std::filesystem::remove(run_ + file);
+  const ProgramResult inspected = run_gainlens({"inspect", run_});
+  EXPECT_EQ(inspected.exit_code, 0) << inspected.error;
+  EXPECT_THAT(inspected.out, AllOf(HasSubstr("3 of 4 trainings; run.h5 is written when"),
+                                   HasSubstr("1 of 2 seeds finished"), HasSubstr("2 of 2 seeds finished")));
+  const std::string result = run_ + "/markov/seed-0/result.safetensors", bytes = bytes_of(result);
+  std::string changed = bytes;
+  changed.back() = static_cast<char>(changed.back() ^ 1);
+  write_file(result, changed);
+  expect_refusal_line(run_gainlens({"inspect", run_}), "the file has changed since it was written");
+  write_file(result, bytes);
+  std::filesystem::remove(run_ + "/trainings.json");  // as earlier versions wrote it
+  EXPECT_THAT(run_gainlens({"inspect", run_}).out, HasSubstr("3 of 4 trainings that have begun; run.h5 is written"));
+  ASSERT_EQ(run_gainlens(training(run_, {"--arm", "markov", "--seeds", "2"})).exit_code, 0);
+  ASSERT_EQ(run_gainlens(training(run_, {"--arm", "popularity", "--seeds", "2"})).exit_code, 0);
+  EXPECT_EQ(bytes_of(run_ + "/trainings.json"), asked);
+  EXPECT_EQ(bytes_of(run_ + "/run.h5"), whole);
+}
+
 TEST_F(Recommend, AComparisonIsWrittenAsAPage) {
   ASSERT_EQ(run_gainlens(training(run_, {"--arm", "popularity,markov", "--seeds", "2"})).exit_code, 0);
   const std::string out = folder_.path() / "page";

@@ -106,6 +106,51 @@ TEST_F(RunKindCommands, AKindOfANewerVersionIsRefusedByEveryCommand) {
                         "its request.json has the format 'gainlens-of-tomorrow', which this gainlens does not know");
 }
 
+TEST_F(RunKindCommands, NoKindIsRefusedByEveryCommand) {
+  write_file(run_ / "notes.txt", "mine");
+  for (const std::string& command : commands_for_runs) EXPECT_EQ(run_gainlens({command, run_}).exit_code, 2) << command;
+}
+
+TEST_F(RunKindCommands, AStoppedSweepIsShownAsFarAsItGoes) {
+  const std::string run = run_, ids = write_ids(folder_.path(), 160), manifest = run + "/manifest.jsonl";
+  const std::vector<std::string> sweep = {
+      "sweep", tiny_checkpoint, "--tokens", ids, "--lengths", "32,64", "--samples", "2", "--out", run, "--quiet"};
+  ASSERT_EQ(run_gainlens(sweep).exit_code, 0);
+  const std::string whole = bytes_of(run + "/run.h5"), lines = bytes_of(manifest);
+  for (const char* file : {"/run.h5", "/log.json", "/shards/T64-S1.h5"}) fs::remove(run + file);
+  write_file(manifest, lines.substr(0, lines.rfind('{')));
+  const std::string stopped = "The sweep was stopped: 3 of 4 chunks are there. Repeat its gainlens sweep command";
+  const ProgramResult inspected = run_gainlens({"inspect", run});
+  EXPECT_EQ(inspected.exit_code, 0) << inspected.error;
+  EXPECT_THAT(inspected.out, AllOf(HasSubstr("3 of 4 complete"), HasSubstr("its 3 shards are as they were written"),
+                                   HasSubstr(stopped)));
+  const ProgramResult reported = run_gainlens({"report", run, "--out", folder_.path() / "page"});
+  EXPECT_EQ(reported.exit_code, 0) << reported.error;
+  EXPECT_THAT(reported.error, HasSubstr(stopped));
+  EXPECT_THAT(bytes_of(folder_.path() / "page" / "report.html"), HasSubstr(stopped));
+  EXPECT_THAT(run_gainlens({"check", run}).out, AllOf(HasSubstr("1 of 4 chunks are missing"),
+                                                      HasSubstr("its 3 shards are as written, and run.h5 is not")));
+  EXPECT_EQ(run_gainlens(sweep).exit_code, 0);
+  EXPECT_EQ(bytes_of(run + "/run.h5"), whole);
+  EXPECT_EQ(bytes_of(manifest), lines);
+  for (const char* file : {"/run.h5", "/manifest.jsonl"}) fs::remove(run + file);
+  fs::remove_all(run + "/shards");
+  expect_refusal_line(run_gainlens({"report", run}), "the sweep has not finished (0 of 4 chunks are done); repeat its");
+}
+
+TEST_F(RunKindCommands, AnExperimentWithoutAFinishedTrainingSaysHowToGoOn) {
+  write_file(run_ / "request.json", made_experiment_run().request.dump());
+  write_file(run_ / "trainings.json", R"({"plain": [0, 1], "bft/wide": [0]})");
+  const ProgramResult inspected = run_gainlens({"inspect", run_});
+  expect_refusal_line(inspected, "no training is finished; repeat its gainlens train command, which continues");
+  EXPECT_THAT(inspected.out, AllOf(HasSubstr("0 of 3 trainings; run.h5 is written when"), HasSubstr("bft/wide")));
+  expect_refusal_line(run_gainlens({"report", run_}), "the training has not finished; repeat its `gainlens train`");
+  for (const char* text : {"[]", R"({"plain": 1})", R"({"plain": [-1]})", R"({"../plain": [1]})", R"({"": [1]})"}) {
+    write_file(run_ / "trainings.json", text);
+    expect_refusal_line(run_gainlens({"inspect", run_}), "trainings.json: ");
+  }
+}
+
 TEST_F(RunKindCommands, APipeInThePlaceOfARunIsRefused) {
   ASSERT_EQ(::mkfifo((run_ / "run.h5").c_str(), 0600), 0);
   for (const std::string& command : commands_for_runs) {

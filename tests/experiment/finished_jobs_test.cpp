@@ -1,7 +1,9 @@
 #include "experiment/finished_jobs.h"
 
+#include "experiment/asked_jobs.h"
 #include "experiment/result_file.h"
 #include "runfile/experiment_run.h"
+#include "support/file_bytes.h"
 #include "support/recording_listener.h"
 #include "support/shared_data.h"
 
@@ -55,6 +57,43 @@ TEST(FinishedJobs, AreThoseOfTheRunFile) {
   const runfile::ExperimentRun found = runfile::read_experiment_run(out);
   EXPECT_THAT(found.result(1, 2)->scores.at("right"), ElementsAre(1, 1));
   EXPECT_EQ(found.result(0, 0)->test.at("right"), 1);
+}
+
+std::vector<std::string> names_of(const AskedJobs& asked, const std::filesystem::path& out) {
+  std::vector<std::string> names;
+  for (const Job& job : asked.jobs) names.push_back(std::filesystem::relative(job.folder, out));
+  return names;
+}
+
+TEST(AskedJobs, AreThoseOfAllCalls) {
+  const testing::TemporaryFolder folder;
+  const std::filesystem::path out = folder.path() / "run", other = folder.path() / "other";
+  for (const auto& place : {out, other}) std::filesystem::create_directories(place);
+  const std::vector<Job> first = jobs_of({.arms = {"plain", "bft"}, .variants = {}, .seed = 0, .seeds = 2}, out),
+                         later = jobs_of({.arms = {"bft"}, .variants = {"", "wide"}, .seed = 1, .seeds = 2}, out);
+  note_asked(out, first);
+  note_asked(out, later);
+  note_asked(out, first);
+  note_asked(other, later);
+  note_asked(other, first);
+  EXPECT_EQ(testing::bytes_of(out / asked_name), testing::bytes_of(other / asked_name));
+  const AskedJobs asked = asked_jobs(out);
+  EXPECT_TRUE(asked.are_known);
+  EXPECT_THAT(names_of(asked, out), ElementsAre("bft/seed-0", "bft/seed-1", "bft/seed-2", "bft/wide/seed-1",
+                                                "bft/wide/seed-2", "plain/seed-0", "plain/seed-1"));
+}
+
+TEST(AskedJobs, OfEarlierVersionsAreThoseThatHaveBegun) {
+  const testing::TemporaryFolder folder;
+  const std::filesystem::path out = folder.path();
+  store(out, "plain", 3, 2);
+  std::filesystem::create_directories(out / "bft/wide/seed-5/training");
+  std::filesystem::create_directories(out / "report/figures");
+  const AskedJobs asked = asked_jobs(out);
+  EXPECT_FALSE(asked.are_known);
+  EXPECT_THAT(names_of(asked, out), ElementsAre("bft/wide/seed-5", "plain/seed-3"));
+  note_asked(out, jobs_of({.arms = {"plain"}, .variants = {}, .seed = 0, .seeds = 1}, out));
+  EXPECT_THAT(names_of(asked_jobs(out), out), ElementsAre("bft/wide/seed-5", "plain/seed-0", "plain/seed-3"));
 }
 
 }  // namespace finished_jobs_test

@@ -5,7 +5,9 @@
 #include "runfile/hdf5.h"
 #include "runfile/made_run.h"
 #include "runfile/run_file.h"
+#include "runfile/stopped_sweep.h"
 #include "runfile/stored.h"
+#include "support/file_bytes.h"
 #include "support/refusal.h"
 #include "support/shared_data.h"
 
@@ -27,11 +29,14 @@ namespace run_reader_test {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
+using testing::bytes_of;
 using ::testing::HasSubstr;
 using testing::made_request;
 using testing::made_value;
 using testing::make_run;
+using testing::refusal_of;
 using testing::TemporaryFolder;
+using testing::write_file;
 
 /// The message of the InvalidArgument that opening the run and reading everything throws.
 std::string refusal(const fs::path& path) {
@@ -215,6 +220,44 @@ TEST(RunReader, AnUnfinishedRunSaysHowToFinish) {
             folder.path().string() +
                 ": has no run.h5: the sweep has not finished (1 of 4 chunks are done); repeat its `gainlens sweep` "
                 "command with the same --out, which resumes");
+}
+
+TEST(RunReader, TheFinishedChunksOfAStoppedSweepAreARun) {
+  const TemporaryFolder folder;
+  const fs::path run = folder.path();
+  EXPECT_FALSE(open_stopped_sweep(run));
+  {
+    auto made = RunFolder::open_or_resume(run, made_request());
+    EXPECT_THAT(refusal_of([&] { open_stopped_sweep(run); }), HasSubstr("is writing this run"));
+    for (const ShardKey& key : {ShardKey{8, 0}, ShardKey{24, 1}})
+      made.commit(key, testing::made_result(made_request(), key));
+  }
+  const auto stopped = open_stopped_sweep(run);
+  ASSERT_TRUE(stopped);
+  EXPECT_EQ(stopped->proof.shards, 2u);
+  EXPECT_THAT(stopped->proof.unproven,
+              HasSubstr("The sweep was stopped: 2 of 4 chunks are there. Repeat its gainlens"));
+  const RunReader& reader = stopped->reader;
+  EXPECT_EQ(reader.path(), run / "run.h5");
+  EXPECT_FALSE(fs::exists(reader.path()));
+  EXPECT_TRUE(reader.complete(0, 0));
+  EXPECT_FALSE(reader.complete(0, 1));
+  EXPECT_TRUE(reader.complete(1, 1));
+  const std::vector<double> nll = reader.read("summary/nll").values;
+  EXPECT_EQ(nll[0], 0.008f);
+  EXPECT_TRUE(std::isnan(nll[1]));
+  EXPECT_EQ(nll[3], 1.024f);
+
+  const fs::path shard = run / "shards" / "T8-S0.h5";
+  const std::string whole = bytes_of(shard);
+  write_file(shard, whole.substr(0, whole.size() - 1));
+  EXPECT_THAT(refusal_of([&] { open_stopped_sweep(run); }), HasSubstr("T8-S0.h5: its sha256 is "));
+  write_file(shard, whole);
+  make_run(run, made_request());  // which is not disturbed
+  EXPECT_FALSE(open_stopped_sweep(run));
+  const TemporaryFolder other;
+  make_run(other.path(), made_request());
+  EXPECT_EQ(bytes_of(run / "run.h5"), bytes_of(other.path() / "run.h5"));
 }
 
 TEST(RunReader, WhatIsNoRunIsNamed) {
