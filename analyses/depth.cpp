@@ -56,6 +56,80 @@ std::vector<DepthAtLength> depth_by_length(const runfile::DepthRun& run) {
   return lengths;
 }
 
+Table layers_of(std::span<const DepthAtLength> lengths) {
+  constexpr auto filter = static_cast<std::size_t>(runfile::DepthReading::filter),
+                 gain_one = static_cast<std::size_t>(runfile::DepthReading::gain_one);
+  const std::size_t start = runfile::depth_start, median = runfile::depth_median;
+  Table table{"depth-layers",
+              "Medians over coordinates and queries of the last quarter; the first P is the "
+              "variance of the embedded text.",
+              {{.key = "length", .heading = "", .show = whole},
+               {.key = "layer", .heading = "layer", .show = whole},
+               {.key = "observed", .heading = "O", .show = significant<3>},
+               {.key = "bound", .heading = "", .show = significant<3>},
+               {.key = "jacobian", .heading = "J", .show = with_sign<3>}}};
+  for (const char* what : {"P", "K"}) {
+    for (std::size_t reading = 0; reading < runfile::depth_readings.size(); ++reading) {
+      for (std::size_t i = 0; i < runfile::depth_starts.size(); ++i) {
+        const bool shown = what[0] == 'K' && i == start;
+        table.columns.push_back(
+            {.key = fmt::format("{} {} start {:g}", what, runfile::depth_readings[reading], runfile::depth_starts[i]),
+             .heading = shown ? fmt::format("K {}", runfile::depth_readings[reading]) : "",
+             .show = significant<3>});
+      }
+    }
+  }
+  const auto readers = [&](const char* heading, Show show) {
+    table.columns.push_back({.key = heading, .heading = heading, .show = show, .csv = ""});
+  };
+  readers("lambda filter", significant<3>);
+  readers("lambda gain-one", significant<3>);
+  readers("bound/O", significant<3>);
+  const auto has_truth = [](const DepthAtLength& length) {
+    return std::ranges::any_of(length.layers, [](const DepthRow& row) { return row.truth.has_value(); });
+  };
+  const bool truth = std::ranges::any_of(lengths, has_truth);
+  if (truth) {
+    readers("error of the diagonal rule [5%, 95%]", words);
+    readers("drawn errors over P gain-one", significant<3>);
+    readers("over P of MLPs", significant<3>);
+  }
+  for (const DepthAtLength& length : lengths) {
+    for (const DepthRow& row : length.layers) {
+      std::vector<TableValue>& cells = table.rows.emplace_back();
+      cells = {length.tokens, row.layer, row.observed, row.bound, row.jacobian[median]};
+      for (const auto* medians : {&row.variance, &row.gain}) {
+        for (const auto& by_start : *medians) cells.insert(cells.end(), by_start.begin(), by_start.end());
+      }
+      cells.insert(cells.end(),
+                   {1 / row.variance[filter][start], 1 / row.variance[gain_one][start], row.bound / row.observed});
+      if (!truth) continue;
+      if (!row.truth) {
+        cells.resize(cells.size() + 3);
+        continue;
+      }
+      const runfile::DepthQuantiles& error = row.truth->rule_error;
+      cells.insert(cells.end(), {fmt::format("{:+.0f}% [{:+.0f}, {:+.0f}]", 100 * error[median], 100 * error.front(),
+                                             100 * error.back()),
+                                 row.truth->of_sum[median], row.truth->of_carried[median]});
+    }
+  }
+  return table;
+}
+
+std::string last_layer_words(const DepthAtLength& length) {
+  std::string text = fmt::format(
+      "After the last layer lambda is {:.3g} (filter) and {:.3g} (gain-one). K of the last "
+      "layer where the first P is",
+      1 / length.last[0][runfile::depth_start], 1 / length.last[1][runfile::depth_start]);
+  for (std::size_t start = 0; start < runfile::depth_starts.size(); ++start) {
+    text += fmt::format("{} {:g} times that: {:.3g} (filter), {:.3g} (gain-one)", start == 0 ? "" : ";",
+                        runfile::depth_starts[start], length.layers.back().gain[0][start],
+                        length.layers.back().gain[1][start]);
+  }
+  return text + ".";
+}
+
 OrderedJson to_json(const std::vector<DepthAtLength>& lengths) {
   OrderedJson json = OrderedJson::array();
   for (const DepthAtLength& length : lengths) {

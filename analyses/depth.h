@@ -1,12 +1,15 @@
 #pragma once
 
 #include "analyses/measured.h"
+#include "analyses/table.h"
 #include "core/json.h"
 #include "runfile/depth_run.h"
 
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 // Precision through the depth: docs/analyses/depth.md.
@@ -37,6 +40,13 @@ struct DepthAtLength {
 
 /// Every length, shortest first.
 std::vector<DepthAtLength> depth_by_length(const runfile::DepthRun& run);
+
+/// The layers of these lengths: depth-layers.csv. Readers see the numbers that start with the variance of the
+/// embedding.
+Table layers_of(std::span<const DepthAtLength> lengths);
+
+/// What the last layers are left with at one length, and how that depends on the first P.
+std::string last_layer_words(const DepthAtLength& length);
 
 /// The entries of summary.json.
 OrderedJson to_json(const std::vector<DepthAtLength>& lengths);

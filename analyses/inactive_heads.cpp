@@ -4,6 +4,7 @@
 #include "analyses/statistics.h"
 #include "analyses/value_norms.h"
 #include "core/check.h"
+#include "core/counted.h"
 #include "core/random.h"
 
 #include <algorithm>
@@ -220,6 +221,62 @@ InactiveHeads inactive_heads(const InactiveHeadsInput& input) {
   return result;
 }
 
+Table scores_of(const InactiveHeads& result) {
+  Table table{
+      "inactive-heads",
+      fmt::format("Change of the loss, in nats per token, with these shares of heads set to zero; their mean from "
+                  "0 on, and its 95% interval over documents. On these documents: how many of {} have a smaller "
+                  "mean (95% for all orders), and p of a score that is a random order itself. Spearman: of the "
+                  "score, turned so that inactive is small, with the change by each head alone.",
+                  counted(result.area_of_draw.size(), "random order")),
+      {{.key = "label", .heading = "score", .show = words, .csv = ""},
+       {.key = "score", .heading = "", .show = words},
+       {.key = "source", .heading = "", .show = words}}};
+  for (const double share : result.shares) {
+    const std::string heading = fmt::format("{:.0f}%", 100 * share);
+    table.columns.push_back({.key = "change at " + heading, .heading = heading, .show = with_sign<4>});
+  }
+  table.columns.insert(
+      table.columns.end(),
+      {{.key = "area", .heading = "mean", .show = with_sign<4>},
+       {.key = "interval", .heading = "95%", .show = ends_as(with_sign<4>), .csv = "area"},
+       {.key = "against_random", .heading = "", .show = with_sign<4>},
+       {.key = "random_better", .heading = "random better", .show = whole},
+       {.key = "of", .heading = "", .show = whole, .csv = "random_orders"},
+       {.key = "share_95", .heading = "95%", .show = ends_as(analyses::percent<0>), .csv = "random_better_share"},
+       {.key = "random_p", .heading = "p", .show = fixed<3>},
+       {.key = "spearman", .heading = "Spearman", .show = with_sign<2>}});
+  for (const ScoreCurve& curve : result.curves) {
+    std::vector<TableValue>& row = table.rows.emplace_back();
+    row = {curve.source == filter_source ? curve.name + " (filter)" : curve.name, curve.name, curve.source};
+    row.insert(row.end(), curve.changes.begin(), curve.changes.end());
+    const Exceedance& among = curve.among_random;
+    row.insert(row.end(), {curve.area, curve.interval, curve.against_random, among.lower, among.draws, among.share,
+                           among.p, curve.spearman});
+  }
+  std::vector<TableValue>& row = table.rows.emplace_back();
+  row = {"random heads", "random heads", "random"};
+  row.insert(row.end(), result.random_changes.begin(), result.random_changes.end());
+  row.emplace_back(result.random_area);
+  row.resize(table.columns.size());
+  return table;
+}
+
+Table ties_of(std::span<const ScoreCurve> curves) {
+  Table table{
+      "inactive-heads-ties",
+      "ties: at these shares some heads of equal score are set to zero and some are not; those that come first in "
+      "the model are.",
+      {{.key = "score", .heading = "score", .show = words, .json = ""},
+       {.key = "share", .heading = "share", .show = analyses::percent<0>},
+       {.key = "equal", .heading = "equal heads", .show = whole},
+       {.key = "taken", .heading = "set to zero", .show = whole}}};
+  for (const ScoreCurve& curve : curves) {
+    for (const BrokenTie& tie : curve.ties) table.rows.push_back({curve.name, tie.share, tie.equal, tie.taken});
+  }
+  return table;
+}
+
 OrderedJson to_json(const InactiveHeads& result) {
   OrderedJson json = {{"documents", result.documents}, {"heads", result.heads}, {"shares", result.shares}};
   json["random"] = {
@@ -235,9 +292,7 @@ OrderedJson to_json(const InactiveHeads& result) {
         {"draws", among.lower}, {"of", among.draws}, {"share_95", {among.share.low, among.share.high}}};
     put(made, "random_p", among.p);
     put(made, "spearman", curve.spearman);
-    made["ties"] = OrderedJson::array();
-    for (const BrokenTie& tie : curve.ties)
-      made["ties"].push_back({{"share", tie.share}, {"equal", tie.equal}, {"taken", tie.taken}});
+    made["ties"] = to_json(ties_of({&curve, 1}));
   }
   json["best_literature"] = result.best_literature;
   json["best_filter"] = result.best_filter;

@@ -2,11 +2,13 @@
 
 #include "analyses/exceedance.h"
 #include "analyses/measured.h"
+#include "analyses/table.h"
 #include "core/json.h"
 #include "runfile/run_reader.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -84,6 +86,12 @@ struct InactiveHeads {
 };
 
 InactiveHeads inactive_heads(const InactiveHeadsInput& input);
+
+/// The scores, the best first, and random heads below them.
+Table scores_of(const InactiveHeads& result);
+/// Where the number of a head chooses.
+Table ties_of(std::span<const ScoreCurve> curves);
+
 OrderedJson to_json(const InactiveHeads& result);
 
 }  // namespace gainlens::analyses

@@ -135,7 +135,7 @@ const Section<ReadGateArms>& gate_arms_section() {
 }  // namespace
 
 WrittenReport write_gate_arms_report(const analyses::GateArmEffects& effects, const std::string& of,
-                                     const std::filesystem::path& out) {
+                                     const std::filesystem::path& out, const Writing& writing) {
   const ReadGateArms readings[] = {{&effects, of}};
   const Section<ReadGateArms>* const sections[] = {&gate_arms_section(), &gate_arms_explorer_section()};
   MadeReport report = make_report<ReadGateArms>(sections, readings);
@@ -143,7 +143,7 @@ WrittenReport write_gate_arms_report(const analyses::GateArmEffects& effects, co
   report.header =
       "<header>\n<h1>What happens if K stands in the place of a gate?</h1>\n<p class=\"lead\">The gain of the filter, "
       "and controls of it, in the place of a frozen model's gates, as the context grows.</p>\n</header>\n";
-  return write_files(report, out);
+  return write_files(report, out, writing);
 }
 
 }  // namespace gainlens::reports

@@ -24,9 +24,9 @@ bool keeps_scale(const analyses::GateArmEffect& effect);
 /// do not keep the gate's scale have a panel of their own. Missing with one context.
 analyses::Maybe<Figure> gate_arms_figure(const analyses::GateArmEffects& effects);
 
-/// Writes the report of `gainlens gate-arms --report` into `out`: see write_files().
+/// Writes the report of a run of gate-arms into `out`: see write_files().
 /// @throws InvalidArgument, RunFailed  see write_files()
 WrittenReport write_gate_arms_report(const analyses::GateArmEffects& effects, const std::string& of,
-                                     const std::filesystem::path& out);
+                                     const std::filesystem::path& out, const Writing& writing = {});
 
 }  // namespace gainlens::reports

@@ -3,6 +3,7 @@
 #include "analyses/depth.h"
 #include "core/quantity.h"
 #include "core/sha256.h"
+#include "reports/page/table.h"
 #include "reports/sweep/depth_figure.h"
 #include "reports/sweep/run_words.h"
 
@@ -13,7 +14,6 @@ namespace {
 
 using analyses::DepthAtLength;
 using analyses::Maybe;
-using runfile::depth_median;
 using runfile::depth_start;
 
 /// What depth.json beside the run says, and why not.
@@ -60,7 +60,8 @@ std::vector<Block> depth_blocks(Runs runs) {
       "How far the gain of a layer depends on what the stream is taken to be, and where the diagonal is a good rule.",
       "The first precision is chosen, and the sum of attention and stream is no filter: neither curve is the precision "
       "of the model."};
-  return {CaptionedFigure{"depth", title, caption, depth_figure(longest)}};
+  return {CaptionedFigure{"depth", title, caption, depth_figure(longest)},
+          paper_table(analyses::layers_of({&longest, 1})), paragraph(analyses::last_layer_words(longest))};
 }
 
 void add_depth_json(const SweepRun& run, OrderedJson& summary) {
@@ -71,23 +72,7 @@ void add_depth_json(const SweepRun& run, OrderedJson& summary) {
 std::vector<CsvTable> depth_tables(const SweepRun& run) {
   const auto& depth = run.of(depth_of);
   if (!depth) return {};
-  CsvTable table{"depth-layers", {"length", "layer", "observed", "bound", "jacobian"}, {}};
-  for (const std::string_view what : {"P", "K"}) {
-    for (const std::string_view reading : runfile::depth_readings) {
-      for (const double start : runfile::depth_starts)
-        table.header.push_back(fmt::format("{} {} start {:g}", what, reading, start));
-    }
-  }
-  for (const DepthAtLength& length : *depth) {
-    for (const analyses::DepthRow& row : length.layers) {
-      std::vector<Cell> cells = {length.tokens, row.layer, row.observed, row.bound, row.jacobian[depth_median]};
-      for (const auto* medians : {&row.variance, &row.gain}) {
-        for (const auto& by_start : *medians) cells.insert(cells.end(), by_start.begin(), by_start.end());
-      }
-      table.rows.push_back(std::move(cells));
-    }
-  }
-  return {table};
+  return {csv_table(analyses::layers_of(*depth))};
 }
 
 }  // namespace

@@ -10,7 +10,6 @@
 #include "cli/run_kinds.h"
 #include "cli/text_options.h"
 #include "cli/written_report.h"
-#include "core/atomic_file.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/counted.h"
@@ -22,6 +21,7 @@
 #include "reports/gate_arms/gate_arms_report.h"
 #include "reports/terminal/gate_arms_terminal.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -70,29 +70,24 @@ interventions::GateArmsOptions options_of(const GateArmsArguments& arguments, co
   return options;
 }
 
-/// A report replaces what lies in its folder, so this may be no run's.
-void check_report_folder(const GateArmsArguments& arguments) {
-  const std::filesystem::path report = std::filesystem::weakly_canonical(arguments.report);
-  check_holds_no_run(report, "--report");
-  CHECK(report != std::filesystem::weakly_canonical(arguments.out),
-        "--report: {} is the folder of a run; choose another folder", printable(arguments.report));
-  ensure_writable_folder(report);  // before hours of work
+/// What the losses of a run are of.
+std::string measured_in(const runfile::GateArmsRun& run) {
+  return fmt::format("the last {} of {}; {}", counted(run.request.at("targets").get<std::int64_t>(), "token"),
+                     counted(run.documents(), "document"), run.request.at("bos_policy").get<std::string>());
 }
 
 void measure_gate_arms(const GateArmsArguments& arguments, const GlobalOptions& global) {
-  if (!arguments.report.empty()) check_report_folder(arguments);
+  if (!arguments.report.empty()) check_report_folder(arguments.report, arguments.out);
   const ScopedInterruption told(arguments.out, "every finished arm of every document");
   const runfile::GateArmsRun run = interventions::run_gate_arms(options_of(arguments, global));
   const analyses::GateArmEffects effects = analyses::gate_arm_effects(run, global.seed);
-  const std::string bos = run.request.at("bos_policy");
-  const std::string of = fmt::format("the last {} of {}; {}", counted(arguments.targets, "token"),
-                                     counted(effects.documents, "document"), bos);
+  const std::string of = measured_in(run);
   if (!arguments.report.empty())
     tell_written(reports::write_gate_arms_report(effects, of, arguments.report), arguments.report, "gate-arms");
   if (global.json) {
     OrderedJson json = to_json(effects);
     json["targets"] = arguments.targets;
-    json["bos_policy"] = bos;
+    json["bos_policy"] = run.request.at("bos_policy").get<std::string>();
     print_result("{}\n", json_text(json));
     return;
   }
@@ -103,10 +98,24 @@ std::vector<analyses::CheckResult> check_gate_arms(const std::filesystem::path& 
   return analyses::run_checks(analyses::unit_checks(), analyses::read_checked_gate_arms(path));
 }
 
+void report_gate_arms(const ReportArguments& arguments, const GlobalOptions& global) {
+  const std::filesystem::path out = folder_to_write(arguments), path = arguments.runs.front();
+  const reports::Writing writing = writing_of(arguments);
+  const runfile::GateArmsRun run = runfile::read_gate_arms_run(path);
+  try {
+    const auto effects = analyses::gate_arm_effects(run, run.request.at("seed").get<std::uint64_t>());
+    finish_report(reports::write_gate_arms_report(effects, measured_in(run), out, writing), out, global.json);
+  } catch (const Json::exception&) {
+    throw_invalid("{}: its request lacks what the report says; delete {} and repeat the command",
+                  printable(path.string()), runfile::gate_arms_result);
+  }
+}
+
 }  // namespace
 
 extern const RunCommands gate_arms_commands;
-const RunCommands gate_arms_commands = {.kind = runfile::RunKind::gate_arms, .check = check_gate_arms};
+const RunCommands gate_arms_commands = {
+    .kind = runfile::RunKind::gate_arms, .check = check_gate_arms, .report = report_gate_arms};
 
 void add_gate_arms(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* command = add_subcommand(

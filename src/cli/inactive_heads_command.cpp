@@ -7,6 +7,7 @@
 #include "cli/intervention_runs.h"
 #include "cli/open_model.h"
 #include "cli/text_options.h"
+#include "cli/written_report.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/counted.h"
@@ -17,6 +18,7 @@
 #include "kernels/compute_device.h"
 #include "models/checkpoint/checkpoint_source.h"
 #include "models/checkpoint/torch_dtype.h"
+#include "reports/inactive_heads/inactive_heads_report.h"
 #include "reports/terminal/inactive_heads_terminal.h"
 #include "runfile/hash_cache.h"
 
@@ -42,6 +44,7 @@ struct InactiveHeadsArguments {
   bool stream_weights = false;
   bool allow_extrapolation = false;
   std::string out;
+  std::string report;
 };
 
 /// @throws InvalidArgument  the run is one of another model, or of some of its layers
@@ -169,6 +172,7 @@ class Changes {
 };
 
 void find_inactive_heads(const InactiveHeadsArguments& arguments, const GlobalOptions& global) {
+  if (!arguments.report.empty()) check_report_folder(arguments.report, arguments.out);
   CHECK(arguments.draws.value_or(1) >= 1, "--draws: {}; must be at least 1", *arguments.draws);
   const std::filesystem::path model = locate_language_model(arguments.model, "inactive-heads");
   const GivenRun given = open_given_run(arguments.run);
@@ -192,11 +196,15 @@ void find_inactive_heads(const InactiveHeadsArguments& arguments, const GlobalOp
   for (const auto& sets : plan.by_score) input.by_score.push_back(changes.of(sets));
   for (const auto& sets : plan.by_random) input.by_random.push_back(changes.of(sets));
   const analyses::InactiveHeads result = analyses::inactive_heads(input);
+  const std::string of = measured_tokens(run, arguments.out);
+  if (!arguments.report.empty())
+    tell_written(reports::write_inactive_heads_report(result, of, arguments.report), arguments.report,
+                 "inactive-heads");
   if (global.json) {
     print_result("{}\n", json_text(to_json(result)));
     return;
   }
-  print_result("{}", reports::print_inactive_heads(result, measured_tokens(run, arguments.out)));
+  print_result("{}", reports::print_inactive_heads(result, of));
 }
 
 }  // namespace
@@ -231,6 +239,10 @@ void add_inactive_heads(CLI::App& app, const GlobalOptions& global, Action& acti
   command->add_option("--out", arguments->out,
                       "Run folder that keeps the interventions, as that of intervene. The same command called again "
                       "continues it, or prints it");
+  command->add_option(
+      "--report", arguments->report,
+      "Folder for report.html, summary.json, the figure of the losses by shares of heads, and tables as "
+      "CSV; made if it does not exist");
   add_ignored_keys(*command, arguments->ignored_config_keys);
   command->callback(
       [arguments, &global, &action] { action = [arguments, &global] { find_inactive_heads(*arguments, global); }; });

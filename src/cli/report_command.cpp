@@ -112,14 +112,16 @@ void add_report(CLI::App& app, const GlobalOptions& global, Action& action) {
       "RUN can be one recommender run too. The page shows what its arms reach on the test items, the learning curves,\n"
       "and who is recommended well. With several arms, it compares the later arms with the first.\n"
       "gainlens compare compares several such runs. Or RUN is a sweep of recommenders: what the attention of\n"
-      "each head rests on, and for which users. Or a run of intervene: its table and maps of layers and heads. Or a "
-      "run\n"
-      "of train finetune: scores and gains by the share of wrong answer words, and what the arms learned.");
+      "each head rests on, and for which users. Or a run of intervene: its table and maps of layers and heads. Or one "
+      "of\n"
+      "gate-arms: what each arm does to the loss. Or one of train finetune: scores and gains by the share of wrong\n"
+      "answer words, and what the arms learned. Or one of train language-model: its losses.");
   auto arguments = std::make_shared<ReportArguments>();
   command->add_option(
       "runs", arguments->runs,
       "Run folders or run.h5 files of sweeps, at most 6 (with --axis 50); later ones are compared with the first.\n"
-      "Or one recommender run, one sweep of recommenders, one run of intervene, or one of train finetune");
+      "Or one recommender run, one sweep of recommenders, one run of intervene or gate-arms, or one of train finetune\n"
+      "or train language-model");
   command->add_option("--out", arguments->out,
                       "Folder to write to (default for one run: RUN/report; several runs need this option)");
   add_name_list(*command, "--names", arguments->names,

@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 
+#include "analyses/depth.h"
 #include "cli/given_run.h"
 #include "cli/ignored_keys.h"
 #include "cli/inspect_parts.h"
@@ -187,7 +188,10 @@ void print(const sweep::SweepOutcome& outcome, const std::optional<runfile::Dept
                    {"queries_without_keys", outcome.queries_without_keys},
                    {"queries_undefined", outcome.queries_undefined},
                    {"bos_policy", outcome.bos_policy}};
-    if (depth) result["depth"] = (outcome.run.parent_path() / runfile::depth_file).string();
+    if (depth) {
+      result["depth"] = (outcome.run.parent_path() / runfile::depth_file).string();
+      result["depth_precision"] = analyses::to_json(analyses::depth_by_length(*depth));
+    }
     print_result("{}\n", json_text(result));
   } else if (outcome.computed == 0 && outcome.run_file_written) {
     print_result("{}: written from its shards; no chunk was missing ({} chunks)\n", outcome.run.string(),

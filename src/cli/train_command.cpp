@@ -16,6 +16,7 @@
 #include "language/train_language_model.h"
 #include "models/checkpoint/torch_dtype.h"
 #include "models/decoder/filter_config.h"
+#include "reports/training/language_report.h"
 #include "reports/training/loss_curve_figure.h"
 #include "runfile/process_group.h"
 
@@ -216,11 +217,18 @@ std::vector<analyses::CheckResult> check_language_training(const std::filesystem
   return analyses::run_checks(analyses::language_checks(), analyses::read_language_training(path));
 }
 
+void report_language_training(const ReportArguments& arguments, const GlobalOptions& global) {
+  const std::filesystem::path out = folder_to_write(arguments), path = folder_of_run(arguments.runs.front());
+  const reports::Writing writing = writing_of(arguments);
+  const analyses::LanguageTraining training = analyses::read_language_training(path);
+  finish_report(reports::write_language_report(training, path.filename().string(), out, writing), out, global.json);
+}
+
 }  // namespace
 
 extern const RunCommands language_training_commands;
-const RunCommands language_training_commands = {.kind = runfile::RunKind::language_training,
-                                                .check = check_language_training};
+const RunCommands language_training_commands = {
+    .kind = runfile::RunKind::language_training, .check = check_language_training, .report = report_language_training};
 
 void add_train(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* train = add_subcommand(app, subcommand_named("train"), "gainlens train language-model --help");

@@ -1,5 +1,7 @@
 #include "cli/written_report.h"
 
+#include "cli/given_run.h"
+#include "core/atomic_file.h"
 #include "core/check.h"
 #include "core/console.h"
 
@@ -8,6 +10,14 @@
 #include <string>
 
 namespace gainlens::cli {
+
+void check_report_folder(const std::string& report, const std::string& run) {
+  const std::filesystem::path folder = std::filesystem::weakly_canonical(report);
+  check_holds_no_run(folder, "--report");
+  CHECK(folder != std::filesystem::weakly_canonical(run), "--report: {} is the folder of a run; choose another folder",
+        printable(report));
+  ensure_writable_folder(folder);
+}
 
 void tell_left_out(const reports::WrittenReport& written) {
   for (const std::string& reason : written.left_out) print_notice("gainlens: left out: {}\n", reason);

@@ -3,10 +3,15 @@
 #include "reports/made_report.h"
 
 #include <filesystem>
+#include <string>
 #include <string_view>
 
 namespace gainlens::cli {
 
+/// For reports that a measuring command writes: refuses a folder that holds a run, because a report replaces what lies
+/// in its folder, and one that cannot be written, before hours of work.
+/// @param run  the folder of the run; may be empty
+void check_report_folder(const std::string& report, const std::string& run);
 /// Says which figures were left out.
 void tell_left_out(const reports::WrittenReport& written);
 /// @throws RunFailed  a section could not be made; the others are written

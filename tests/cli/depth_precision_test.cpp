@@ -47,6 +47,7 @@ TEST_F(DepthPrecision, IsMeasuredOnTheChunksOfTheSweep) {
   const ProgramResult again = sweep("llama", {"--json"});
   ASSERT_EQ(again.exit_code, 0) << again.error;
   EXPECT_EQ(Json::parse(again.out).at("depth"), (out_ / "depth.json").string());
+  EXPECT_EQ(Json::parse(again.out).at("depth_precision").at(1).at("tokens"), 64);
   EXPECT_EQ(bytes_of(out_ / "depth.json"), bytes);
 }
 

@@ -135,6 +135,12 @@ TEST_F(GateArmsCommand, ARunIsKeptContinuedAndPrintedAgain) {
   EXPECT_TRUE(fs::exists(folder_.path() / "page" / "gate-arms.svg"));
 
   expect_checksums(out, "gate-arms.json", false);
+
+  // `report` makes the same page of the kept run.
+  EXPECT_EQ(run_gainlens({"report", out, "--out", folder_.path() / "again"}).exit_code, 0);
+  for (const char* file : {"report.html", "summary.json", "tables/gate-arms.csv"})
+    EXPECT_EQ(bytes_of(folder_.path() / "again" / file), bytes_of(folder_.path() / "page" / file)) << file;
+
   const ProgramResult inspected = run_gainlens({"inspect", out});
   EXPECT_EQ(inspected.exit_code, 0) << inspected.error;
   EXPECT_THAT(inspected.out, HasSubstr("run of arms for gates"));

@@ -15,6 +15,7 @@
 namespace gainlens::testing {
 namespace inactive_heads_command_test {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -76,10 +77,27 @@ TEST_F(InactiveHeadsCommand, ComparesScoresWithExactAblation) {
     EXPECT_THAT(table.out, HasSubstr(part));
   // Two heads share a KV head, and so a norm: one of the two is set to zero.
   EXPECT_THAT(table.out, HasSubstr("ties: at these shares some heads of equal score are set to zero and some are not"));
-  EXPECT_THAT(table.out, ::testing::ContainsRegex("\n  \\|v_0\\| .*8%: 1 of 2"));
+  EXPECT_THAT(table.out, ::testing::ContainsRegex("\n\\|v_0\\| +8% +2 +1\n"));
   EXPECT_THAT(table.out, HasSubstr("of the orders: "));
-  EXPECT_THAT(table.out, HasSubstr("p: a rank among fewer than 39 draws cannot reach 5%"));
+  EXPECT_THAT(table.out, HasSubstr("No p: a rank among fewer than 39 draws cannot reach 5%"));
   EXPECT_EQ(call(run, {"--out", folder_.path() / "kept"}).out, table.out);
+
+  // The page, its CSV and --json hold the same numbers.
+  const std::string page = folder_.path() / "page";
+  const ProgramResult reported = call(run, {"--report", page, "--json"});
+  EXPECT_EQ(reported.exit_code, 0) << reported.error;
+  EXPECT_EQ(Json::parse(reported.out), json);
+  EXPECT_EQ(Json::parse(bytes_of(page + "/summary.json")).at("inactive_heads"), json);
+  const Json& best = json.at("scores").at(0);
+  EXPECT_THAT(bytes_of(page + "/tables/inactive-heads.csv"),
+              AllOf(HasSubstr("score,source,change at 8%,"), HasSubstr("\n" + best.at("score").get<std::string>() +
+                                                                       "," + best.at("source").get<std::string>())));
+  EXPECT_THAT(bytes_of(page + "/tables/inactive-heads-ties.csv"), HasSubstr("\n|v_0|,0.0833"));
+  EXPECT_THAT(bytes_of(page + "/report.html"),
+              AllOf(HasSubstr("scaled <i>K</i> (filter)</th>"), HasSubstr("<th scope=\"col\">Spearman</th>"),
+                    HasSubstr("figure-inactive-heads")));
+  expect_refused(call(run, {"--out", folder_.path() / "kept", "--report", folder_.path() / "kept"}),
+                 "is the folder of a run; choose another folder");
 }
 
 TEST_F(InactiveHeadsCommand, AFolderBegunWithFiveOrdersGoesOnWithThem) {
@@ -101,7 +119,7 @@ TEST_F(InactiveHeadsCommand, AFolderBegunWithFiveOrdersGoesOnWithThem) {
               HasSubstr("--out: was begun with 5 random orders and goes on with them; a new folder has 39"));
   const ProgramResult fresh = with_out(folder_.path() / "fresh");
   EXPECT_EQ(fresh.exit_code, 0) << fresh.error;
-  EXPECT_THAT(fresh.out, HasSubstr("how many of 39 random orders have a smaller mean"));
+  EXPECT_THAT(fresh.out, HasSubstr("12 heads, 39 random orders\n"));
   EXPECT_THAT(fresh.out, Not(HasSubstr("cannot reach 5%")));
 }
 

@@ -1,6 +1,7 @@
 // Calls train language-model and evaluate language-model as a user does.
 #include "core/json.h"
 #include "language/language_testing.h"
+#include "support/file_bytes.h"
 #include "support/program.h"
 #include "support/refused_call.h"
 #include "support/shared_data.h"
@@ -57,6 +58,19 @@ TEST_F(TrainCommand, MakesACheckpointThatOtherCommandsRead) {
   const ProgramResult inspected = run_gainlens({"inspect", out_});
   EXPECT_EQ(inspected.exit_code, 0);
   EXPECT_THAT(inspected.out, AllOf(HasSubstr("qwen3"), HasSubstr("put first")));
+
+  const std::string page = folder_.path() / "page";
+  const ProgramResult reported = run_gainlens({"report", out_, "--out", page, "--json"});
+  EXPECT_EQ(reported.exit_code, 0) << reported.error;
+  EXPECT_EQ(Json::parse(reported.out).at("summary"), page + "/summary.json");
+  EXPECT_THAT(bytes_of(page + "/report.html"),
+              AllOf(HasSubstr("Has the model learned?"), HasSubstr("figure-loss-curve"), HasSubstr("held out</th>")));
+  const std::string history = bytes_of(out_ + "/training/history.csv"), csv = bytes_of(page + "/tables/loss-curve.csv");
+  EXPECT_THAT(csv, ::testing::StartsWith("step,training_loss,validation_loss\n"));
+  EXPECT_EQ(std::ranges::count(csv, '\n'), std::ranges::count(history, '\n'));
+  EXPECT_EQ(Json::parse(bytes_of(page + "/summary.json")).at("language_training").at("steps"), 200);
+  expect_refused(run_gainlens({"report", out_, "--out", page, "--lengths", "1k"}),
+                 "--lengths: is for sweeps, and " + out_ + " is the training of a language model; leave it out");
 
   const ProgramResult evaluated =
       run_gainlens({"evaluate", "language-model", out_, "--text", text_, "--json", "--quiet"});

@@ -63,7 +63,9 @@ TEST_F(DepthSection, IsLeftOutWithoutTheFile) {
 TEST_F(DepthSection, ShowsEveryLayer) {
   store(request());
   const std::vector<Block> blocks = depth_section().blocks({&run_, 1});
-  ASSERT_THAT(blocks, SizeIs(1));
+  ASSERT_THAT(blocks, SizeIs(3));
+  EXPECT_THAT(std::get<PaperTable>(blocks[1]).rows, SizeIs(2));
+  EXPECT_EQ(std::get<PaperTable>(blocks[1]).rows[1][3], "21");  // K of the reading "filter"
   const auto& drawn = std::get<CaptionedFigure>(blocks[0]);
   ASSERT_TRUE(drawn.figure);
   EXPECT_EQ(drawn.figure->name, "depth");

@@ -1,0 +1,111 @@
+#include "reports/inactive_heads/inactive_heads_report.h"
+
+#include "core/counted.h"
+#include "reports/figures/palette.h"
+#include "reports/figures/plot_script.h"
+#include "reports/page/page_style.h"
+#include "reports/page/table.h"
+#include "reports/page/typography.h"
+#include "reports/section.h"
+#include "reports/terminal/inactive_heads_terminal.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+namespace gainlens::reports {
+namespace {
+
+using analyses::InactiveHeads;
+
+/// What the report is about.
+struct ReadInactiveHeads {
+  const InactiveHeads* result;
+  std::string of;
+
+  std::string label() const { return "inactive-heads"; }
+};
+using ReadHeads = std::span<const ReadInactiveHeads>;
+
+Caption inactive_caption(const InactiveHeads& result) {
+  return {fmt::format("Change of the loss where the heads that a score calls inactive are set to zero together, mean "
+                      "over {}: the score that costs least of the literature, that of the filter, and the mean of {}.",
+                      counted(result.documents, "document"), counted(result.area_of_draw.size(), "random order")),
+          "It shows how many heads the model can do without on this text, if they are chosen well.",
+          "Both scores were chosen by these documents. A head that this text does not need may be needed elsewhere."};
+}
+
+std::vector<Block> inactive_blocks(ReadHeads read) {
+  const InactiveHeads& result = *read.front().result;
+  return {list(best_scores(result)),
+          CaptionedFigure{"inactive-heads", "Loss by share of heads", inactive_caption(result),
+                          inactive_heads_figure(result)},
+          paper_table(scores_of(result)), paper_table(ties_of(result.curves)),
+          Html{fact_items(inactive_heads_facts(result, read.front().of))}};
+}
+
+void add_inactive_json(const ReadInactiveHeads& read, OrderedJson& summary) {
+  summary["inactive_heads"] = analyses::to_json(*read.result);
+}
+
+std::vector<CsvTable> inactive_tables(const ReadInactiveHeads& read) {
+  return {csv_table(scores_of(*read.result)), csv_table(ties_of(read.result->curves))};
+}
+
+std::vector<std::string> inactive_files() {
+  return {"inactive-heads", "inactive-heads-ties"};
+}
+
+const Section<ReadInactiveHeads>& inactive_heads_section() {
+  static const Section<ReadInactiveHeads> section = {.name = "inactive-heads",
+                                                     .title = "Inactive heads",
+                                                     .question = "Which score finds the heads that nothing needs?",
+                                                     .files = inactive_files,
+                                                     .keys = {"inactive_heads"},
+                                                     .blocks = inactive_blocks,
+                                                     .add_json = add_inactive_json,
+                                                     .tables = inactive_tables};
+  return section;
+}
+
+}  // namespace
+
+Figure inactive_heads_figure(const InactiveHeads& result) {
+  PlotScript script;
+  std::string plot;
+  const auto draw = [&](const char* block, const std::string& title, const std::vector<double>& changes,
+                        std::string_view colour, int dash) {
+    std::vector<std::vector<double>> rows = {{0, 0}};
+    for (std::size_t i = 0; i < changes.size(); ++i) rows.push_back({100 * result.shares[i], changes[i]});
+    script.data(block, rows);
+    plot += fmt::format("{}${} with linespoints lw 1.5 pt 7 ps 0.6 dt {} lc rgb '{}' title \"{}\"",
+                        plot.empty() ? "plot " : ", ", block, dash, colour, plain(title));
+  };
+  for (const auto& [block, name, colour] : {std::tuple{"literature", &result.best_literature, colour::blue},
+                                            std::tuple{"filter", &result.best_filter, colour::vermillion}}) {
+    const auto curve = std::ranges::find(result.curves, *name, &analyses::ScoreCurve::name);
+    if (curve != result.curves.end()) draw(block, fmt::format("{} ({})", *name, block), curve->changes, colour, 1);
+  }
+  draw("random", "random heads", result.random_changes, colour::grey, 2);
+  script.value_axis(0, 100 * result.shares.back());
+  script.line("set xlabel 'heads set to zero (%)'").line("set ylabel 'change of the loss, nats per token'");
+  script.line("set key below").line("{}", plot);
+  return {"inactive-heads", column_width, 2.7, script.text()};
+}
+
+WrittenReport write_inactive_heads_report(const InactiveHeads& result, const std::string& of,
+                                          const std::filesystem::path& out) {
+  const ReadInactiveHeads read[] = {{&result, of}};
+  const Section<ReadInactiveHeads>* const sections[] = {&inactive_heads_section()};
+  MadeReport report = make_report<ReadInactiveHeads>(sections, read);
+  report.title = page_title("inactive heads", of);
+  report.header =
+      "<header>\n<h1>Which score finds the heads that nothing needs?</h1>\n<p class=\"lead\">The heads that each score "
+      "calls inactive are set to zero together, beside as many random ones.</p>\n</header>\n";
+  return write_files(report, out);
+}
+
+}  // namespace gainlens::reports
