@@ -97,10 +97,10 @@ std::vector<Fact> proof(const InterventionEffects& effects) {
   }
   const std::size_t acted = effects.arms.size() - idle.size();
   std::vector<Fact> facts = {
-      {"acted", fmt::format("{}{} changed {} site and the logits (the least by {:.3g}); nothing before the first "
-                            "changed position moved",
-                            idle.empty() ? "" : fmt::format("{} of ", acted),
-                            counted(effects.arms.size(), "intervention"), acted == 1 ? "its" : "their", least)}};
+      {"acted",
+       fmt::format("{}{} changed {} site and the logits{}; nothing before the first changed position moved",
+                   idle.empty() ? "" : fmt::format("{} of ", acted), counted(effects.arms.size(), "intervention"),
+                   acted == 1 ? "its" : "their", acted == 0 ? "" : fmt::format(" (the least by {:.3g})", least))}};
   const auto add = [&](const std::vector<std::string>& names, std::string_view one, std::string_view several) {
     if (names.empty()) return;
     facts.push_back({"", fmt::format("{} {}: {}", names.size(), names.size() == 1 ? one : several, names_of(names))});

@@ -39,10 +39,10 @@ std::vector<Fact> proof(const PatchingEffects& effects) {
       least = std::min(least, result.effect.largest_logit_change);
     }
     facts.push_back({std::string(name_of(direction.direction)),
-                     fmt::format("{} of {} changed the logits of the last position (the least by {:.3g})", acted,
+                     fmt::format("{} of {} changed the logits of the last position{}", acted,
                                  direction.patches.size() == 1 ? std::string("1 patch")
                                                                : fmt::format("{} patches", direction.patches.size()),
-                                 least)});
+                                 acted == 0 ? "" : fmt::format(" (the least by {:.3g})", least))});
   }
   facts.push_back({"", "nothing before the first changed position moved"});
   return facts;

@@ -51,6 +51,10 @@ TEST(InterventionsTerminal, NamesWhatChangesNothing) {
   EXPECT_THAT(text, HasSubstr("\n          1 control changes nothing: blocks.0.hook_mlp_out=zero\n"));
   EXPECT_THAT(text, HasSubstr("     changes nothing  "));
   EXPECT_THAT(text, Not(HasSubstr("No interval")));
+  effects.arms.pop_back();  // "the least by inf" was printed
+  EXPECT_THAT(print_interventions(effects, ""), StartsWith("acted     0 of 1 intervention changed their site and the "
+                                                           "logits; nothing before"));
+  effects = effects_of(2);
   effects.arms[0].arm.documents_changed = 1;
   text = print_interventions(effects, "");
   EXPECT_THAT(text, HasSubstr("\n          1 changes nothing in some documents: blocks.0.hook_mlp_out=zero\n"));
