@@ -2,6 +2,7 @@
 
 #include "analyses/estimator_truth.h"
 #include "cli/given_run.h"
+#include "cli/written_report.h"
 #include "core/console.h"
 #include "core/error.h"
 #include "core/json.h"
