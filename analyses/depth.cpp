@@ -1,5 +1,6 @@
 #include "analyses/depth.h"
 
+#include <cmath>
 #include <map>
 #include <string>
 
@@ -94,6 +95,10 @@ Table layers_of(std::span<const DepthAtLength> lengths) {
     readers("drawn errors over P gain-one", significant<3>);
     readers("over P of MLPs", significant<3>);
   }
+  const auto ratio = [](double above, double below) {
+    const double value = above / below;
+    return std::isfinite(value) ? TableValue(value) : TableValue(std::nullopt, "it is divided by 0");
+  };
   for (const DepthAtLength& length : lengths) {
     for (const DepthRow& row : length.layers) {
       std::vector<TableValue>& cells = table.rows.emplace_back();
@@ -101,8 +106,8 @@ Table layers_of(std::span<const DepthAtLength> lengths) {
       for (const auto* medians : {&row.variance, &row.gain}) {
         for (const auto& by_start : *medians) cells.insert(cells.end(), by_start.begin(), by_start.end());
       }
-      cells.insert(cells.end(),
-                   {1 / row.variance[filter][start], 1 / row.variance[gain_one][start], row.bound / row.observed});
+      cells.insert(cells.end(), {ratio(1, row.variance[filter][start]), ratio(1, row.variance[gain_one][start]),
+                                 ratio(row.bound, row.observed)});
       if (!truth) continue;
       if (!row.truth) {
         cells.resize(cells.size() + 3);

@@ -50,6 +50,8 @@ def main():
     parser.add_argument("--folder", type=pathlib.Path, help="an empty folder; default: a temporary one")
     parser.add_argument("--csv", type=pathlib.Path)
     arguments = parser.parse_args()
+    if arguments.folder:
+        arguments.folder = arguments.folder.resolve()  # the build has another working folder
     targets = arguments.targets or ["gainlens", "all", "thorough_tests"]
     if arguments.folder and arguments.folder.exists() and any(arguments.folder.iterdir()):
         parser.error(f"--folder {arguments.folder}: not empty")

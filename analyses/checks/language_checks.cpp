@@ -114,9 +114,8 @@ CheckOutcome held_out(const LanguageTraining& training) {
   if (training.held_out.size() < 2)
     return not_known(fmt::format("whether it predicts better than at first; it takes 2 evaluations, and there is {}",
                                  training.held_out.size()));
-  const auto best = std::ranges::min_element(training.held_out);
-  if (best != training.held_out.begin())
-    return satisfactory(fmt::format("the loss of held-out text fell to {:.4g}", *best));
+  const std::size_t best = best_evaluation(training);
+  if (best != 0) return satisfactory(fmt::format("the loss of held-out text fell to {:.4g}", training.held_out[best]));
   return {fmt::format("the loss of held-out text was best at the first evaluation, {:.4g}, and is {:.4g} at the last",
                       training.held_out.front(), training.held_out.back()),
           "train on more text, with fewer steps or a smaller model"};
@@ -147,6 +146,12 @@ CheckOutcome bounds(const LanguageTraining& training) {
 }
 
 }  // namespace
+
+std::size_t best_evaluation(const LanguageTraining& training) {
+  const auto best = std::ranges::min_element(
+      training.held_out, [](double a, double b) { return std::isfinite(a) && (!std::isfinite(b) || a < b); });
+  return static_cast<std::size_t>(best - training.held_out.begin());
+}
 
 LanguageTraining read_language_training(const fs::path& folder) {
   const fs::path training = folder / "training", history = training / "history.csv";

@@ -52,6 +52,10 @@ struct LanguageTraining {
   std::vector<double> share_at_most;  ///< [layer] share of lambda_obs at its bound, likewise
 };
 
+/// The place of the evaluation whose held-out loss is smallest; a loss that is not finite is larger than any other.
+/// @pre  there is an evaluation
+std::size_t best_evaluation(const LanguageTraining& training);
+
 /// Share of the precisions of a layer at their bound, from which on they tell nothing.
 inline constexpr double nearly_all = 0.99;
 /// Fewest seeds of an arm: a p over seeds and users needs as many.

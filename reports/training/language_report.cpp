@@ -48,8 +48,7 @@ analyses::Maybe<Figure> loss_curve_of(const LanguageTraining& training) {
   std::vector<LossCurvePoint> points;
   for (std::size_t i = 0; i < training.step.size(); ++i)
     points.push_back({training.step[i], training.loss[i], training.held_out[i]});
-  const auto best = std::ranges::min_element(training.held_out) - training.held_out.begin();
-  return loss_curve_figure(points, training.step[static_cast<std::size_t>(best)]);
+  return loss_curve_figure(points, training.step[analyses::best_evaluation(training)]);
 }
 
 std::vector<Block> language_blocks(std::span<const ReadTraining> read) {

@@ -7,12 +7,14 @@
 #include "core/console.h"
 #include "core/counted.h"
 #include "core/json.h"
+#include "core/json_words.h"
 #include "experiment/job.h"
 #include "reports/terminal/checks_terminal.h"
 
 #include <fmt/ranges.h>
 
 #include <cstddef>
+#include <exception>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -59,6 +61,16 @@ void check_one(const std::string& path, const GlobalOptions& global) {
     throw_run_failed("{}: {} of {} found something", printable(path), found, counted(results.size(), "check"));
 }
 
+/// What an exception tells of a run that is no good; nothing: it tells of something else.
+std::optional<std::string> why_unreadable(const std::exception& error) {
+  if (dynamic_cast<const InvalidArgument*>(&error)) return error.what();
+  if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
+    return fmt::format("{}: {}", printable(file->path1().string()), file->code().message());
+  if (const auto* json = dynamic_cast<const Json::exception*>(&error))
+    return "a file of JSON is damaged or of another version: " + json_error_in_words(*json);
+  return std::nullopt;
+}
+
 /// Checks every run, also behind one that cannot be read.
 void check_several(const std::vector<std::string>& paths, const GlobalOptions& global) {
   OrderedJson json = {{"runs", OrderedJson::array()}};
@@ -72,9 +84,11 @@ void check_several(const std::vector<std::string>& paths, const GlobalOptions& g
       run["checks"] = analyses::to_json(results).at("checks");
       text = reports::print_checks(results);
       if (analyses::count_findings(results) > 0) found.push_back(shown);
-    } catch (const InvalidArgument& error) {
-      run["unreadable"] = error.what();
-      text = fmt::format("cannot be read: {}\n", error.what());
+    } catch (const std::exception& error) {
+      const std::optional<std::string> reason = why_unreadable(error);
+      if (!reason) throw;
+      run["unreadable"] = *reason;
+      text = fmt::format("cannot be read: {}\n", *reason);
       unreadable.push_back(shown);
     }
     json["runs"].push_back(std::move(run));
@@ -95,8 +109,10 @@ void note_files(analyses::CheckedTrainings& checked, const std::function<ProvenF
     const ProvenFiles found = proof();
     checked.unproven = found.unproven;
     checked.changed = runfile::faults_in_words(found.faults);
-  } catch (const InvalidArgument& error) {
-    checked.changed = error.what();
+  } catch (const std::exception& error) {
+    const std::optional<std::string> reason = why_unreadable(error);
+    if (!reason) throw;
+    checked.changed = *reason;
   }
 }
 
@@ -110,9 +126,10 @@ void add_check(CLI::App& app, const GlobalOptions& global, Action& action) {
   auto paths = std::make_shared<std::vector<std::string>>();
   command
       ->add_option("runs", *paths,
-                   "Run folders or run.h5 of sweep, train recommend or train finetune, folders ARM/seed-N or "
-                   "ARM/VARIANT/seed-N of one training of them, folders of train language-model, or run folders of "
-                   "intervene, inactive-heads or gate-arms. Several are checked one after the other")
+                   "Run folders or run.h5 of sweep, train recommend, train finetune, or train language-model with "
+                   "several arms or seeds; folders ARM/seed-N or ARM/VARIANT/seed-N of one of their trainings; the "
+                   "folder of one train language-model; run folders of intervene, inactive-heads or gate-arms. Several "
+                   "are checked one after the other")
       ->required();
   command->callback([paths, &global, &action] {
     action = [paths, &global] {

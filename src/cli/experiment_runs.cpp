@@ -11,6 +11,7 @@
 #include "core/check.h"
 #include "core/console.h"
 #include "core/json.h"
+#include "core/unit_scores.h"
 #include "experiment/proven_result.h"
 #include "experiment/proven_run.h"
 #include "experiment/result_file.h"
@@ -65,7 +66,7 @@ std::vector<analyses::CheckResult> check_trained(const GivenTraining& training) 
   runfile::ExperimentRun run;
   const fs::path request = training.run / runfile::request_file_name;
   run.request = read_json_file(request);
-  CHECK(run.request.is_object() && run.request.value("unit", Json()).is_string() &&
+  CHECK(run.request.is_object() && run.request.value("unit", Json()).is_string() && is_unit_noun(run.unit()) &&
             run.request.value("data", Json()).is_object(),
         "{}: is not the request of an experiment", printable(request.string()));
   run.arms = {training.label};

@@ -20,14 +20,6 @@ FileDescriptor opened_folder(const std::filesystem::path& path) {
   return FileDescriptor(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-/// Whether the path still leads to the open folder: another process may have removed it.
-bool is_still_at(const FileDescriptor& folder, const std::filesystem::path& path) {
-  struct stat open {
-  }, there{};
-  return ::fstat(folder.get(), &open) == 0 && ::lstat(path.c_str(), &there) == 0 && open.st_dev == there.st_dev &&
-         open.st_ino == there.st_ino;
-}
-
 /// Locks the folder, as soon as no other process has it locked. Does nothing on a file system without locks on folders:
 /// there nobody can lock a folder and take it for abandoned.
 void lock(const FileDescriptor& folder) {
@@ -42,6 +34,13 @@ bool has_scratch_name(const std::filesystem::path& path, std::string_view prefix
 }
 
 }  // namespace
+
+bool is_still_at(const FileDescriptor& file, const std::filesystem::path& path) {
+  struct stat open {
+  }, there{};
+  return ::fstat(file.get(), &open) == 0 && ::lstat(path.c_str(), &there) == 0 && open.st_dev == there.st_dev &&
+         open.st_ino == there.st_ino;
+}
 
 ScratchFolder::ScratchFolder(const std::filesystem::path& parent, std::string_view prefix) {
   // Before the folder is locked, another process may take it for abandoned and remove it. Then another one is made.

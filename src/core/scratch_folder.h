@@ -7,6 +7,9 @@
 
 namespace gainlens {
 
+/// Whether the path still leads to the open file or folder: another process may have removed it, and made a new one.
+bool is_still_at(const FileDescriptor& file, const std::filesystem::path& path);
+
 /// A new folder for temporary files. The destructor removes it with everything in it. A lock (flock) shows other
 /// processes that its process lives. The system releases it when the process ends, also by a crash or a kill.
 class ScratchFolder {

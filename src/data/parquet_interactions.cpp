@@ -61,7 +61,8 @@ ParquetLimits limits_of(const fs::path& path, std::string_view where) {
   const std::uint64_t size = fs::file_size(path, error);
   CHECK(!error, "{}: cannot be read: {}", where, error.message());
   const std::uint64_t claimed = max_packing * std::min(size, std::uint64_t{1} << 50);
-  const std::uint64_t memory = std::min(std::max(claimed, never_too_large), available_memory().value_or(claimed));
+  const std::uint64_t wanted = std::max(claimed, never_too_large);
+  const std::uint64_t memory = std::min(wanted, available_memory().value_or(wanted));
   return {.memory = static_cast<std::int64_t>(memory),
           .rows = static_cast<std::int64_t>(std::max(claimed, never_too_many_rows))};
 }

@@ -33,8 +33,7 @@ enum class TrainingProof {
 /// must be those of run.h5. What is not there is said.
 /// @param path  a run folder or a run.h5
 /// @throws InvalidArgument  as runfile::read_experiment_run(); with TrainingProof::numbers also a file that is there
-/// and
-///     says something else
+///     and says something else
 ProvenRun read_proven_run(const std::filesystem::path& path, TrainingProof proof = TrainingProof::numbers);
 
 }  // namespace gainlens::experiment

@@ -18,6 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// The files of a checkpoint: a list that lacks one of those that are there proves nothing of it.
+constexpr std::string_view always_listed[] = {"config.json", "model.safetensors", "tokenizer.model"};
+
 constexpr std::size_t digest_length = 64, most_list_bytes = std::size_t{1} << 20;
 
 /// Whether it names a file of the folder or of a folder in it, and of no other one.
@@ -46,6 +49,7 @@ std::vector<std::pair<std::string, std::string>> read_list(const fs::path& list)
     entries.push_back(entry_of(rest.substr(0, end), where));
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
+  CHECK(!entries.empty(), "{}: lists no file; repeat the command that wrote the folder, or delete the list", where);
   return entries;
 }
 
@@ -75,13 +79,26 @@ ComparedFolder compare_with_list(const fs::path& folder, const std::string& repa
   ComparedFolder found;
   found.has_list = fs::exists(list);
   if (!found.has_list) return found;
-  for (const auto& [listed, name] : read_list(list)) {
+  const auto entries = read_list(list);
+  for (const std::string_view name : always_listed) {
+    if (!fs::exists(folder / name) || std::ranges::any_of(entries, [&](const auto& one) { return one.second == name; }))
+      continue;
+    found.faults.push_back(
+        {folder / name, fmt::format("{}: is not listed in {}; put the right list back, or {}",
+                                    printable((folder / name).string()), checksum_list_name, repair)});
+  }
+  for (const auto& [listed, name] : entries) {
     if (which == Listed::here && fs::path(name).has_parent_path()) continue;
     const fs::path file = folder / name;
     const std::string shown = printable(file.string());
     if (!fs::is_regular_file(file)) {
       found.faults.push_back({file, fmt::format("{}: is missing, and {} lists it; put it back, or {}", shown,
                                                 checksum_list_name, repair)});
+      continue;
+    }
+    if (fs::canonical(file) != fs::canonical(folder) / fs::path(name).lexically_normal()) {
+      found.faults.push_back(
+          {file, fmt::format("{}: is a link, or lies behind one; put the file itself there", shown)});
       continue;
     }
     const std::string digest = sha256_file(file);

@@ -2,6 +2,7 @@
 
 #include "core/atomic_file.h"
 #include "core/check.h"
+#include "core/scratch_folder.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -33,17 +34,25 @@ bool lock_alone(const FileDescriptor& file) {
   return true;
 }
 
+FileDescriptor locked_file(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / "lock";
+  for (;;) {
+    FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+    if (file.get() < 0) throw_cannot_be_made(printable(folder.string()) + ": the file 'lock' cannot be opened");
+    if (!lock_alone(file)) {
+      CHECK(errno == EWOULDBLOCK, "{}: cannot be locked: {}; use a folder on a file system with locks",
+            printable(folder.string()), system_reason());
+      throw_invalid("{}: process {} is writing this run; wait until it ends, or give another output folder",
+                    printable(folder.string()), holder_of(file));
+    }
+    // A call that is refused removes its lock. The lock of a removed file is nobody's.
+    if (is_still_at(file, path)) return file;
+  }
+}
+
 }  // namespace
 
-FolderLock::FolderLock(const std::filesystem::path& folder)
-    : file_(::open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
-  if (file_.get() < 0) throw_cannot_be_made(printable(folder.string()) + ": the file 'lock' cannot be opened");
-  if (!lock_alone(file_)) {
-    CHECK(errno == EWOULDBLOCK, "{}: cannot be locked: {}; use a folder on a file system with locks",
-          printable(folder.string()), system_reason());
-    throw_invalid("{}: process {} is writing this run; wait until it ends, or give another output folder",
-                  printable(folder.string()), holder_of(file_));
-  }
+FolderLock::FolderLock(const std::filesystem::path& folder) : file_(locked_file(folder)) {
   // The id is only shown in messages of other processes. The lock works without it, so a full disk does no harm here.
   const std::string self = std::to_string(::getpid());
   [[maybe_unused]] const bool shown =

@@ -1,6 +1,7 @@
 #include "runfile/gate_arms_run.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace gainlens::runfile {
 namespace {
@@ -16,7 +17,8 @@ std::optional<double> optional_at(const Json& json, const char* key) {
 void check_shape(const GateArmsRun& run) {
   CHECK(run.arms.size() >= 2 && run.arms.front() == "native",
         "its first arm must be native, with another one after it");
-  CHECK(!run.contexts.empty() && std::ranges::is_sorted(run.contexts) &&
+  CHECK(!run.contexts.empty() && run.contexts.front() >= 1 &&
+            std::ranges::adjacent_find(run.contexts, std::ranges::greater_equal()) == run.contexts.end() &&
             std::ranges::find(run.contexts, run.trained_length) != run.contexts.end(),
         "its contexts must ascend and hold the trained length");
   CHECK(run.documents() >= 1, "it has no documents");

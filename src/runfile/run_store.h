@@ -126,8 +126,8 @@ void store_result(const std::filesystem::path& folder, const ResultForm& form, c
 /// @param result  name of the file
 /// @returns  why the result could not be compared, a sentence; empty: everything was
 /// @throws InvalidArgument  the run is being written or is not finished; a file that is listed has changed or is
-/// missing; a unit, the
-///     request or the result is not listed; a line that is damaged, stands twice, or names what lies elsewhere
+///     missing; a unit, the request or the result is not listed; a line that is damaged, stands twice, or names what
+///     lies elsewhere
 std::string prove_store(const std::filesystem::path& folder, const std::string& result);
 
 /// Who compares a result with its checksum.

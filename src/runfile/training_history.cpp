@@ -75,6 +75,13 @@ class NumberTable {
   std::vector<std::vector<double>> rows_;
 };
 
+std::int64_t step_at(const NumberTable& table, std::size_t row) {
+  const double step = table.at(row, "step");
+  CHECK(step >= 0 && step <= 0x1p53 && step == std::floor(step), "{}: 'step' is {}; must be a whole number; {}",
+        table.where(), step, repair);
+  return static_cast<std::int64_t>(step);
+}
+
 }  // namespace
 
 std::string history_csv(std::span<const Evaluation> history) {
@@ -90,12 +97,8 @@ std::vector<Evaluation> read_history(const fs::path& file) {
   const NumberTable table(file);
   std::vector<Evaluation> history;
   for (std::size_t row = 0; row < table.rows(); ++row) {
-    const double step = table.at(row, "step");
-    CHECK(step >= 0 && step <= 0x1p53 && step == std::floor(step), "{}: 'step' is {}; must be a whole number",
-          table.where(), step);
-    history.push_back({static_cast<std::int64_t>(step), table.at(row, "training_loss"),
-                       table.at(row, "validation_loss"), table.at(row, "learning_rate"),
-                       table.at(row, "gradient_norm")});
+    history.push_back({step_at(table, row), table.at(row, "training_loss"), table.at(row, "validation_loss"),
+                       table.at(row, "learning_rate"), table.at(row, "gradient_norm")});
   }
   return history;
 }
@@ -119,7 +122,7 @@ std::vector<FilterPoint> read_filter_history(const fs::path& file) {
   const NumberTable table(file);
   std::vector<FilterPoint> points;
   for (std::size_t row = 0; row < table.rows(); ++row)
-    points.push_back({table.at(row, "step"), table.at(row, "gain"), table.at(row, "share_at_most")});
+    points.push_back({static_cast<double>(step_at(table, row)), table.at(row, "gain"), table.at(row, "share_at_most")});
   return points;
 }
 

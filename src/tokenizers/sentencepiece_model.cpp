@@ -71,7 +71,8 @@ class Fields {
     const auto tag = varint();
     if (!tag || *tag > std::numeric_limits<std::uint32_t>::max()) return false;
     field_ = *tag >> 3;
-    broken_ = !take_value(*tag & 7);
+    wire_type_ = *tag & 7;
+    broken_ = !take_value(wire_type_);
     return !broken_;
   }
   /// Whether next() ended before the end of the bytes. Groups, which no model has, count as broken.
@@ -79,6 +80,9 @@ class Fields {
   std::uint64_t field() const { return field_; }
   std::uint64_t number() const { return number_; }
   std::string_view content() const { return content_; }
+  /// Whether the field holds bytes. The library passes over a field of another type than it expects.
+  bool holds_bytes() const { return wire_type_ == 2; }
+  bool holds_number() const { return wire_type_ == 0; }
   std::string_view rest() const { return bytes_; }
 
  private:
@@ -119,7 +123,7 @@ class Fields {
   }
 
   std::string_view bytes_, content_;
-  std::uint64_t field_ = 0, number_ = 0;
+  std::uint64_t field_ = 0, number_ = 0, wire_type_ = 0;
   bool broken_ = false;
 };
 
@@ -240,7 +244,7 @@ std::string fault_of(std::string_view model) {
     std::string_view text;
     bool own = false;
     while (inner.next() && ++count <= max_fields) {
-      if (fields.field() == pieces && inner.field() == 1) text = inner.content();
+      if (fields.field() == pieces && inner.field() == 1 && inner.holds_bytes()) text = inner.content();
       if (fields.field() == pieces && inner.field() == 3)
         own = own || static_cast<std::uint32_t>(inner.number()) == std::uint32_t{4};  // PieceType::user_defined
       if ((fields.field() == normalizer || fields.field() == denormalizer) && inner.field() == 2 &&
@@ -274,13 +278,15 @@ SentencePieceFacts read_facts(std::string_view model) {
     Fields inner(fields.content());
     if (fields.field() == 2) {  // trainer_spec
       while (inner.next()) {
+        if (!inner.holds_number()) continue;
         if (inner.field() == 3) facts.algorithm = static_cast<SentencePieceFacts::Algorithm>(inner.number());
         if (inner.field() == 24) suffix = inner.number() != 0;  // treat_whitespace_as_suffix
         if (inner.field() == 35) facts.byte_fallback = inner.number() != 0;
       }
     } else if (fields.field() == 3) {  // normalizer_spec
       while (inner.next()) {
-        if (inner.field() == 2) has_map = !inner.content().empty();
+        if (inner.field() == 2 && inner.holds_bytes()) has_map = !inner.content().empty();
+        if (!inner.holds_number()) continue;
         if (inner.field() == 4) removes_spaces = inner.number() != 0;
         if (inner.field() == 5) escapes = inner.number() != 0;
       }

@@ -482,6 +482,16 @@ TEST_F(LanguageChecks, FilesAreComparedWithTheirLists) {
   std::ofstream(folder_.path() / "training" / "filter.csv") << "other\n";
   EXPECT_THAT(files().finding, AllOf(HasSubstr("training/filter.csv: its sha256 is "),
                                      HasSubstr(". And 1 other file: "), HasSubstr("step-20/config.json")));
+  std::ofstream(kept / runfile::checksum_list_name) << "";
+  EXPECT_THAT(files, ThrowsMessage<InvalidArgument>(HasSubstr("lists no file")));
+  std::ofstream(kept / "model.safetensors") << "weights";
+  runfile::write_checksum_list(kept, config);
+  EXPECT_THAT(files().finding, HasSubstr("model.safetensors: is not listed in files.sha256"));
+  std::filesystem::remove(kept / "model.safetensors");
+  std::ofstream(folder_.path() / "elsewhere") << "{ }";
+  std::filesystem::remove(kept / "config.json");
+  std::filesystem::create_symlink(folder_.path() / "elsewhere", kept / "config.json");
+  EXPECT_THAT(files().finding, HasSubstr("config.json: is a link, or lies behind one"));
   for (const char* name : {"../a", "/etc/hostname", "", "a/../../b"}) {
     std::ofstream(kept / runfile::checksum_list_name) << std::string(64, 'a') << "  " << name << "\n";
     EXPECT_THAT(files, ThrowsMessage<InvalidArgument>(HasSubstr("is no checksum of a file in its folder"))) << name;

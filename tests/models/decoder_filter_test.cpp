@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "models/checkpoint/named_tensor.h"
 #include "models/decoder/attention_ops.h"
+#include "models/decoder/filter_config.h"
 #include "models/materialised_attention.h"
 #include "models/random_decoder.h"
 

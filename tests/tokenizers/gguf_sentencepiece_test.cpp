@@ -263,6 +263,8 @@ TEST(SentencePieceFaults, ManyPiecesThatBeginWithEachOther) {
   EXPECT_EQ(fault(64, "\x18\x04"), "");
   EXPECT_EQ(fault(65, "\x18\x04"), "more than 64 of its own pieces begin with each other");
   EXPECT_EQ(fault(65, "\x18\x01"), "");
+  // The library passes over a text that is a number.
+  EXPECT_EQ(fault(65, std::string("\x18\x04\x08\0", 4)), "more than 64 of its own pieces begin with each other");
 }
 
 TEST(SentencePieceFaults, WhatOtherReadersOfProtobufWouldSeeOtherwise) {
