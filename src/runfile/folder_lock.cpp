@@ -36,7 +36,8 @@ bool lock_alone(const FileDescriptor& file) {
 
 FileDescriptor locked_file(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "lock";
-  for (;;) {
+  constexpr int attempts = 100;
+  for (int attempt = 0; attempt < attempts; ++attempt) {
     FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
     if (file.get() < 0) throw_cannot_be_made(printable(folder.string()) + ": the file 'lock' cannot be opened");
     if (!lock_alone(file)) {
@@ -48,6 +49,7 @@ FileDescriptor locked_file(const std::filesystem::path& folder) {
     // A call that is refused removes its lock. The lock of a removed file is nobody's.
     if (is_still_at(file, path)) return file;
   }
+  throw_invalid("{}: 'lock' is a link, or is removed again and again; remove it", printable(folder.string()));
 }
 
 }  // namespace
