@@ -15,6 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view repair = "repeat the training command, which writes it again";
+
 /// A table of numbers with a header line. An empty cell is NaN.
 class NumberTable {
  public:
@@ -39,8 +41,6 @@ class NumberTable {
   }
 
  private:
-  static constexpr std::string_view repair = "repeat the training command, which writes it again";
-
   static constexpr double missing = std::numeric_limits<double>::quiet_NaN();
 
   double number_in(std::string_view cell) const {
