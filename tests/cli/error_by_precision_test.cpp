@@ -42,7 +42,7 @@ TEST_F(ErrorByPrecision, EveryArmWithAFilterIsRead) {
   const std::string out = folder_.path() / "page";
   const ProgramResult text = read(run_, {"--out", out});
   ASSERT_EQ(text.exit_code, 0) << text.error;
-  EXPECT_THAT(text.out, AllOf(StartsWith("arm bft, seeds 0, 1: 60 users with "), HasSubstr("\n  confidence "),
+  EXPECT_THAT(text.out, AllOf(StartsWith("arm bft, seeds 0, 1: 60 users with "), HasSubstr("\nconfidence "),
                               HasSubstr("success: a rank of at most 10\n"), HasSubstr("with these models"),
                               Not(HasSubstr("plain"))));
   for (const char* file : {"/report.html", "/error-by-precision.svg", "/summary.json"})

@@ -141,8 +141,9 @@ TEST_F(HistoriesCommands, GainsAreComparedByCondition) {
   const ProgramResult text =
       run_gainlens({"gain-by", runs[1], runs[0], "--axis", "share of noise", "--out", file("page")});
   ASSERT_EQ(text.exit_code, 0) << text.error;
-  EXPECT_THAT(text.out, StartsWith("against plain, by share of noise\n"));
-  EXPECT_EQ(std::count(text.out.begin(), text.out.end(), '\n'), 2 + 2 * 2 * 2);
+  EXPECT_THAT(text.out, StartsWith("Each arm against plain, by share of noise.\n"));
+  EXPECT_EQ(std::count(text.out.begin(), text.out.end(), '\n'),
+            2 + 2 * 2 * 2 + 1);  // the last line says what is missing
   EXPECT_TRUE(std::filesystem::exists(file("page") + "/gain-by.svg"));
   const ProgramResult json = run_gainlens({"gain-by", runs[0], runs[1], "--arm", "textbook", "--json"});
   ASSERT_EQ(json.exit_code, 0) << json.error;

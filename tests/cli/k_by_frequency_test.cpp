@@ -63,7 +63,7 @@ TEST_F(KByFrequency, EveryLayerOfEveryArmWithAFilterIsRead) {
   const ProgramResult text = read(run_, {"--out", out});
   ASSERT_EQ(text.exit_code, 0) << text.error;
   EXPECT_THAT(text.out, AllOf(StartsWith("arm bft, seeds 0, 1: 60 users, "), HasSubstr("have a position"),
-                              HasSubstr("\n1      lambda "), HasSubstr("-0.082\n"), HasSubstr("layer 0, K: "),
+                              HasSubstr("\n    1  lambda "), HasSubstr("-0.082\n"), HasSubstr("layer 0, K: "),
                               HasSubstr("Frequency is an input of the filter"), Not(HasSubstr("plain"))));
   for (const char* file : {"/report.html", "/k-by-frequency.svg", "/summary.json"})
     EXPECT_TRUE(std::filesystem::exists(out + file)) << file;
@@ -136,8 +136,8 @@ TEST_F(KByFrequency, StepZeroAndAPermutedTauBaseArePlacebos) {
   const std::string out = folder_.path() / "page";
   const ProgramResult text = read(run_, {"--placebo", "step-0", "--placebo", run_ + ":bft/permuted", "--out", out});
   ASSERT_EQ(text.exit_code, 0) << text.error;
-  EXPECT_THAT(text.out, AllOf(StartsWith("arm bft, seed 0: "), HasSubstr("\nplacebo step 0\n"),
-                              HasSubstr("\nplacebo bft/permuted\n"), Not(HasSubstr("arm bft/permuted"))));
+  EXPECT_THAT(text.out, AllOf(StartsWith("arm bft, seed 0: "), HasSubstr("\nstep 0            0  K "),
+                              HasSubstr("\nbft/permuted      1  lambda "), Not(HasSubstr("arm bft/permuted"))));
   EXPECT_THAT(bytes_of(out + "/tables/k-by-frequency.csv"),
               AllOf(HasSubstr("\n0,gain,step 0,1,"), HasSubstr("\n1,precision,bft/permuted,1,")));
   const ProgramResult found = read(run_, {"--placebo", "step-0", "--placebo", run_ + ":bft/permuted", "--json"});
