@@ -482,6 +482,7 @@ TEST_F(LanguageChecks, FilesAreComparedWithTheirLists) {
   std::ofstream(folder_.path() / "training" / "filter.csv") << "other\n";
   EXPECT_THAT(files().finding, AllOf(HasSubstr("training/filter.csv: its sha256 is "),
                                      HasSubstr(". And 1 other file: "), HasSubstr("step-20/config.json")));
+  runfile::write_checksum_list(folder_.path(), names);
   std::ofstream(kept / runfile::checksum_list_name) << "";
   EXPECT_THAT(files, ThrowsMessage<InvalidArgument>(HasSubstr("lists no file")));
   std::ofstream(kept / "model.safetensors") << "weights";
