@@ -238,6 +238,7 @@ OptionTable inactive_heads() {
       {"--dtype", {"float64"}, {"--json"}},
       {"--allow-extrapolation", {}, {"--lengths", "150", "--samples", "1"}},
       {"--out", {"run"}},
+      {"--report", {"page"}},
       {"--tokens", {token_ids(17)}},
       {"--text", {some_text(2)}, of_text},
       {"--bos", {"never"}, of_text},

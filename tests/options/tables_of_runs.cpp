@@ -40,7 +40,7 @@ OptionTable audit() {
 }
 
 OptionTable check() {
-  return {{"check"}, {swept_run(1)}, {{"run", {swept_run(2)}}}};
+  return {{"check"}, {swept_run(1)}, {{"runs", {swept_run(2)}}}};
 }
 
 OptionTable compare() {

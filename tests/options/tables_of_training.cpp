@@ -119,6 +119,7 @@ OptionTable train_language_model() {
       {"--text", {some_text(2)}},
       {"--out", {"other"}},
       {"--arm", {"bft"}},
+      {"--seeds", {"2"}},
       {"--keep-checkpoints"},
       {"--seed", {"7"}},
       {"--gain-place", {"after"}, filtered},
