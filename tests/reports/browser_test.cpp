@@ -578,7 +578,7 @@ TEST(Browser, MapsOfGateArmsSayTheNumbersOfAnArm) {
   EXPECT_EQ(results.at("keys"), (Json{expected(2, 1), expected(2, 1), expected(1, 1), expected(2, 0), expected(1, 1)}));
   EXPECT_EQ(results.at("label"), "change of the loss; rows from below");
   EXPECT_EQ(results.at("maps"), (Json{"change of the loss", "change of the loss with K, or 1, as the gate"}));
-  EXPECT_EQ(results.at("sorts"), 9);
+  EXPECT_EQ(results.at("sorts"), 10);
 }
 
 TEST(Browser, TheMapOfACompareReportSaysTheNumbersOfAMetric) {
