@@ -1,11 +1,14 @@
 #include "runfile/stopped_sweep.h"
 
 #include "core/counted.h"
+#include "core/error.h"
 #include "core/scratch_folder.h"
 #include "runfile/manifest.h"
 #include "runfile/run_file.h"
 #include "runfile/run_log.h"
 #include "runfile/shard_file.h"
+
+#include <fmt/format.h>
 
 #include <iterator>
 #include <map>
