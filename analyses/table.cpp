@@ -106,6 +106,7 @@ std::vector<std::string> reasons_of(const Table& table) {
     }
   }
   std::vector<std::string> reasons;
+  reasons.reserve(found.size());
   for (const auto& [reason, headings] : found)
     reasons.push_back(fmt::format("{}: {}", fmt::join(headings, ", "), reason));
   return reasons;
