@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 #include <string>
+#include <string_view>
 
 namespace gainlens::analyses {
 namespace {
@@ -70,13 +71,12 @@ Table layers_of(std::span<const DepthAtLength> lengths) {
                {.key = "bound", .heading = "", .show = significant<3>},
                {.key = "jacobian", .heading = "J", .show = with_sign<3>}}};
   for (const char* what : {"P", "K"}) {
-    for (std::size_t reading = 0; reading < runfile::depth_readings.size(); ++reading) {
+    for (const std::string_view reading : runfile::depth_readings) {
       for (std::size_t i = 0; i < runfile::depth_starts.size(); ++i) {
         const bool shown = what[0] == 'K' && i == start;
-        table.columns.push_back(
-            {.key = fmt::format("{} {} start {:g}", what, runfile::depth_readings[reading], runfile::depth_starts[i]),
-             .heading = shown ? fmt::format("K {}", runfile::depth_readings[reading]) : "",
-             .show = significant<3>});
+        table.columns.push_back({.key = fmt::format("{} {} start {:g}", what, reading, runfile::depth_starts[i]),
+                                 .heading = shown ? fmt::format("K {}", reading) : "",
+                                 .show = significant<3>});
       }
     }
   }
