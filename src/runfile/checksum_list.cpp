@@ -5,6 +5,7 @@
 #include "core/counted.h"
 #include "core/json.h"
 #include "core/sha256.h"
+#include "runfile/listed_file.h"
 
 #include <fmt/ranges.h>
 
@@ -23,19 +24,12 @@ constexpr std::string_view always_listed[] = {"config.json", "model.safetensors"
 
 constexpr std::size_t digest_length = 64, most_list_bytes = std::size_t{1} << 20;
 
-/// Whether it names a file of the folder or of a folder in it, and of no other one.
-bool is_below(const std::string& name) {
-  const fs::path path = name;
-  return path.has_filename() && path.is_relative() && name.find('\0') == std::string::npos &&
-         std::ranges::none_of(path, [](const fs::path& part) { return part == ".." || part == "."; });
-}
-
 /// The checksum and the name in a line of a list.
 std::pair<std::string, std::string> entry_of(std::string_view line, const std::string& where) {
-  const bool has_digest = line.find_first_not_of("0123456789abcdef") == digest_length;
+  const bool has_digest = is_sha256(line.substr(0, digest_length));
   const std::string_view rest = has_digest ? line.substr(digest_length) : std::string_view();
   const std::string name(rest.starts_with("  ") || rest.starts_with(" *") ? rest.substr(2) : std::string_view());
-  CHECK(is_below(name),
+  CHECK(names_file_below(name),
         "{}: '{}' is no checksum of a file in its folder; repeat the command that wrote the folder, or delete the list",
         where, printable(line, 100));
   return {std::string(line.substr(0, digest_length)), name};
@@ -96,9 +90,8 @@ ComparedFolder compare_with_list(const fs::path& folder, const std::string& repa
                                                 checksum_list_name, repair)});
       continue;
     }
-    if (fs::canonical(file) != fs::canonical(folder) / fs::path(name).lexically_normal()) {
-      found.faults.push_back(
-          {file, fmt::format("{}: is a link, or lies behind one; put the file itself there", shown)});
+    if (std::string fault = link_fault(folder, name); !fault.empty()) {
+      found.faults.push_back({file, std::move(fault)});
       continue;
     }
     const std::string digest = sha256_file(file);

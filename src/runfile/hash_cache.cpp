@@ -6,6 +6,7 @@
 #include "core/sha256.h"
 #include "core/utf8.h"
 #include "runfile/file_state.h"
+#include "runfile/listed_file.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -25,14 +26,9 @@ namespace fs = std::filesystem;
 constexpr std::uintmax_t most_bytes = 32u << 20;  // of checksums.json; 1,000 of the longest paths need less
 constexpr std::chrono::seconds lock_patience{10};
 
-bool is_sha256(const Json& value) {
-  if (!value.is_string()) return false;
-  const auto& text = value.get_ref<const std::string&>();
-  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
-}
-
 bool is_entry(const Json& entry) {
-  return entry.is_object() && is_sha256(entry.value("sha256", Json())) && entry.value("file", Json()).is_object() &&
+  return entry.is_object() && entry.value("sha256", Json()).is_string() &&
+         is_sha256(entry["sha256"].get_ref<const std::string&>()) && entry.value("file", Json()).is_object() &&
          entry.value("hashed_at", Json()).is_number_integer();
 }
 

@@ -4,6 +4,7 @@
 #include "core/check.h"
 #include "core/file_descriptor.h"
 #include "core/json.h"
+#include "runfile/listed_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -55,10 +56,6 @@ WholeLines whole_lines(const std::string& text, const std::filesystem::path& pat
 }
 
 }  // namespace
-
-bool is_sha256(std::string_view text) {
-  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
 
 std::map<ShardKey, std::string> read_manifest(const std::filesystem::path& path) {
   return whole_lines(read_text_file(path), path).digests;

@@ -10,9 +10,6 @@
 
 namespace gainlens::runfile {
 
-/// Whether a text is a sha256 in hexadecimal digits, as all files write it.
-bool is_sha256(std::string_view text);
-
 /// Reads the checksums in a manifest.jsonl; does not change the file. An incomplete last line is ignored.
 /// @throws InvalidArgument  it cannot be read, or an earlier line is not valid
 std::map<ShardKey, std::string> read_manifest(const std::filesystem::path& path);

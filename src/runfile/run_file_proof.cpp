@@ -45,9 +45,9 @@ std::string folder_of(Group group, std::int64_t length) {
   return group == Group::queries ? fmt::format("queries/{}/", length) : fmt::format("{}/", name_of(group));
 }
 
-class Proof {
+class FileProof {
  public:
-  Proof(const hdf5::Handle& file, const Request& request, const std::map<ShardKey, fs::path>& shards)
+  FileProof(const hdf5::Handle& file, const Request& request, const std::map<ShardKey, fs::path>& shards)
       : file_(file), request_(request), shards_(shards) {}
 
   /// Proves attributes and coordinates of each dataset, and that there are no numbers where there is no shard.
@@ -270,7 +270,7 @@ void prove_run_file(const fs::path& path, const Request& request, const std::map
   try {
     prove_reading(path, request, shards);
     const hdf5::Handle file = hdf5::open_file(path);
-    Proof proof(file, request, shards);
+    FileProof proof(file, request, shards);
     proof.prove_frame(program_version);
     for (const auto& [key, shard] : shards) proof.prove_shard(key, open_shard(shard, request, key));
     proof.prove_no_other_chunks();

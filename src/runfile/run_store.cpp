@@ -5,7 +5,7 @@
 #include "core/counted.h"
 #include "core/listener.h"
 #include "core/sha256.h"
-#include "runfile/manifest.h"
+#include "runfile/listed_file.h"
 #include "runfile/run_file_name.h"
 #include "runfile/run_folder.h"
 #include "runfile/run_proof.h"
@@ -40,13 +40,6 @@ constexpr std::string_view units_folder = "units/";
 constexpr std::string_view write_manifest_again =
     "delete the file and repeat the command that makes the run, which writes it again";
 
-/// Whether a name of a manifest is that of a file in the folder, in its only spelling.
-bool lies_inside(const std::string& name) {
-  const fs::path path = name;
-  return !name.empty() && name.find('\0') == std::string::npos && path.is_relative() && path.has_filename() &&
-         path.lexically_normal().string() == name && *path.begin() != ".." && name != ".";
-}
-
 std::map<std::string, std::string> read_manifest_of_store(const fs::path& file) {
   std::map<std::string, std::string> digests;
   const std::string text = read_text_file(file);
@@ -66,7 +59,7 @@ std::map<std::string, std::string> read_manifest_of_store(const fs::path& file) 
           "{}: is not a line of a manifest: '{}'; {}", where, printable(line, 100), write_manifest_again);
     const std::string name = json["name"], digest = json["sha256"];
     CHECK(is_sha256(digest), "{}: '{}' is no sha256; {}", where, printable(digest, 64), write_manifest_again);
-    CHECK(lies_inside(name), "{}: '{}' is no file of this folder; {}", where, printable(name, 100),
+    CHECK(names_file_below(name), "{}: '{}' is no file of this folder; {}", where, printable(name, 100),
           write_manifest_again);
     CHECK(digests.emplace(name, digest).second, "{}: '{}' stands in it twice; {}", where, printable(name, 100),
           write_manifest_again);
@@ -88,8 +81,7 @@ void prove_file(const fs::path& folder, const std::string& name, const std::stri
   const std::string shown = printable(file.string());
   CHECK(fs::exists(file), "{}: is listed in {} and is not there; repeat the command, which makes it again", shown,
         manifest_name);
-  CHECK(fs::canonical(file) == fs::canonical(folder) / name,
-        "{}: is a link, or lies behind one; put the file itself there", shown);
+  if (const std::string fault = link_fault(folder, name); !fault.empty()) throw_invalid("{}", fault);
   const std::string digest = sha256_file(file);
   CHECK(
       digest == listed, "{}: its sha256 is {} and {} says {}: the file has changed since it was written; {}", shown,
