@@ -67,6 +67,7 @@ std::vector<fs::path> kept_checkpoints(const fs::path& folder) {
     if (entry.is_directory() && name.starts_with("step-")) found[{name.size(), std::move(name)}] = entry.path();
   }
   std::vector<fs::path> folders;
+  folders.reserve(found.size());
   for (const auto& [name, path] : found) folders.push_back(path);
   return folders;
 }
