@@ -75,7 +75,7 @@ PermutationTest shift_layers(const ClusteredPairs& pairs, const std::optional<st
   const std::string refusal = mixed ? "not testable: " + *mixed : grid.refusal;
   if (!refusal.empty()) {
     const Measured missing = Measured::none(refusal);
-    test.pearson = {.value = missing, .null_mean = missing, .least_p = 1 / layers, .p = missing};
+    test.pearson = {.value = missing, .null_mean = missing, .min_p = 1 / layers, .p = missing};
     test.spearman = test.pearson;
     return test;
   }

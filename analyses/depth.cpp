@@ -116,7 +116,7 @@ Table layers_of(std::span<const DepthAtLength> lengths) {
       const runfile::DepthQuantiles& error = row.truth->rule_error;
       cells.insert(cells.end(), {fmt::format("{:+.0f}% [{:+.0f}, {:+.0f}]", 100 * error[median], 100 * error.front(),
                                              100 * error.back()),
-                                 row.truth->of_sum[median], row.truth->of_carried[median]});
+                                 row.truth->sum_ratio[median], row.truth->carried_ratio[median]});
     }
   }
   return table;
@@ -148,8 +148,8 @@ OrderedJson to_json(const std::vector<DepthAtLength>& lengths) {
                                                            {"jacobian", row.jacobian}});
       if (!row.truth) continue;
       entry["rule_error"] = row.truth->rule_error;
-      entry["of_sum"] = row.truth->of_sum;
-      entry["of_carried"] = row.truth->of_carried;
+      entry["of_sum"] = row.truth->sum_ratio;
+      entry["of_carried"] = row.truth->carried_ratio;
     }
     json.push_back({{"tokens", length.tokens},
                     {"samples", length.samples},

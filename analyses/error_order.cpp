@@ -290,7 +290,7 @@ OrderVerdict verdict_of(const SeedEstimate& rho) {
   if (!rho.interval) return OrderVerdict::undecided;
   if (rho.interval->low > 0) return OrderVerdict::orders;
   if (rho.interval->high < 0) return OrderVerdict::reverses;
-  return rho.interval->high < least_order ? OrderVerdict::does_not : OrderVerdict::undecided;
+  return rho.interval->high < min_order ? OrderVerdict::does_not : OrderVerdict::undecided;
 }
 
 void check(const ErrorOrderOptions& options) {

@@ -87,14 +87,14 @@ struct ErrorOrderReading {
 ErrorOrderReading error_order(const RankedUsers& users, const ErrorOrderOptions& options);
 
 /// A rho, or a partial rho, below this counts as none: it takes the part of an equivalence margin.
-inline constexpr double least_order = 0.05;
+inline constexpr double min_order = 0.05;
 
 /// What the interval of a rho says.
 enum class OrderVerdict {
   orders,     ///< it lies above 0
   reverses,   ///< it lies below 0
-  does_not,   ///< it holds 0 and lies below `least_order`
-  undecided,  ///< it holds 0 and reaches `least_order`, or there is none
+  does_not,   ///< it holds 0 and lies below `min_order`
+  undecided,  ///< it holds 0 and reaches `min_order`, or there is none
 };
 OrderVerdict verdict_of(const SeedEstimate& rho);
 

@@ -152,7 +152,7 @@ OrderedJson to_json(const TestedStatistic& statistic) {
   put(json, "value", statistic.value);
   put(json, "null_mean", statistic.null_mean);
   put(json, "p", statistic.p);
-  put(json, "least_attainable_p", statistic.least_p);
+  put(json, "least_attainable_p", statistic.min_p);
   return json;
 }
 

@@ -35,7 +35,7 @@ struct ClusteredPairs {
 struct TestedStatistic {
   Measured value;      ///< of the data
   Measured null_mean;  ///< mean of the statistic over all permutations
-  Measured least_p;    ///< smallest possible p: that of the most extreme permutation, ties counted
+  Measured min_p;      ///< smallest possible p: that of the most extreme permutation, ties counted
   /// (1 + drawn permutations at least as extreme) / (1 + drawn); if all were tried, the share that is at least as
   /// extreme. Missing, with the reason, if the test cannot decide.
   Measured p;

@@ -33,10 +33,10 @@ double largest(const std::vector<double>& sums) {
 }
 
 /// The p; missing if the smallest possible p exceeds `significance`.
-Measured allowed(double p, double least_p, double arrangements) {
-  if (least_p > significance) {
+Measured allowed(double p, double min_p, double arrangements) {
+  if (min_p > significance) {
     return Measured::none(fmt::format("not testable: with {} the smallest possible p is {:.2g}, above {:g}",
-                                      count_arrangements(arrangements), least_p, significance));
+                                      count_arrangements(arrangements), min_p, significance));
   }
   return p;
 }

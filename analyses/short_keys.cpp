@@ -38,7 +38,7 @@ Maybe<std::vector<ShortKey>> short_keys(const runfile::RunReader& reader, const 
     tokens.push_back(length.tokens);
     all_chunks += std::ssize(length.samples);
   }
-  const SinkKeys sinks = sink_keys(reader, runfile::least_stored_mean, tokens);
+  const SinkKeys sinks = sink_keys(reader, runfile::min_stored_mean, tokens);
   std::vector<ShortKey> heads;
   std::map<std::string, std::int64_t> names;
   const auto finish = [&] {

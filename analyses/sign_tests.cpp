@@ -31,20 +31,20 @@ SignedTest untested(double statistic, std::size_t pairs, std::size_t all) {
           .pairs = pairs,
           .zeros = all - pairs,
           .arrangements = std::min(std::exp2(static_cast<double>(pairs)), 1e300),
-          .least_p = pairs == 0 ? 1.0 : std::exp2(1 - static_cast<double>(pairs)),
+          .min_p = pairs == 0 ? 1.0 : std::exp2(1 - static_cast<double>(pairs)),
           .p = Measured::none("not tested yet"),
           .exact = true};
 }
 
 void decide(SignedTest& test, double p) {
-  if (test.least_p <= significance) {
+  if (test.min_p <= significance) {
     test.p = std::min(1.0, p);
     return;
   }
   const std::string patterns =
       test.pairs == 0 ? "1 pattern" : fmt::format("{:.0f} patterns", test.arrangements);  // few, or it were testable
   test.p = Measured::none(fmt::format("not testable: with {} of signs the smallest possible p is {:.2g}, above {:g}",
-                                      patterns, test.least_p, significance));
+                                      patterns, test.min_p, significance));
 }
 
 std::vector<double> ranks_of_size(const std::vector<double>& differences) {
@@ -165,7 +165,7 @@ SignedTest flip_test(std::span<const double> terms, const Resampling& resampling
   }
   test.resamples = resampling.permutations;
   test.seed = resampling.seed;
-  test.least_p = std::max(test.least_p, 1 / static_cast<double>(1 + resampling.permutations));
+  test.min_p = std::max(test.min_p, 1 / static_cast<double>(1 + resampling.permutations));
   decide(test, drawn_flips(others, bound, resampling));
   return test;
 }
@@ -176,7 +176,7 @@ OrderedJson to_json(const SignedTest& test) {
   json["pairs"] = test.pairs;
   json["zeros_left_out"] = test.zeros;
   json["distinct_arrangements"] = test.arrangements;
-  json["least_attainable_p"] = test.least_p;
+  json["least_attainable_p"] = test.min_p;
   put(json, "p", test.p);
   json["exact"] = test.exact;
   json["resamples"] = test.resamples;

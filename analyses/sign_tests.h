@@ -18,8 +18,8 @@ struct SignedTest {
   std::size_t pairs;    ///< differences other than 0
   std::size_t zeros;    ///< differences of exactly 0
   double arrangements;  ///< distinct patterns of signs: 2^pairs
-  double least_p;       ///< smallest possible p
-  Measured p;           ///< two-sided; missing, with the reason, if `least_p` exceeds `significance`
+  double min_p;         ///< smallest possible p
+  Measured p;           ///< two-sided; missing, with the reason, if `min_p` exceeds `significance`
   /// Whether p comes from all patterns. If not, the signed-rank test uses the normal approximation, and flips of the
   /// mean are drawn at random.
   bool exact;

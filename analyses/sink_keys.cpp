@@ -102,7 +102,7 @@ class StoredSinks {
             number("column_mean"),
             number("second_half_mean"),
             number("last_quarter_mean"),
-            integer("queries", static_cast<double>(runfile::least_sink_queries), tokens + 1),
+            integer("queries", static_cast<double>(runfile::min_sink_queries), tokens + 1),
             number("value_norm_ratio"),
             number("key_norm_ratio"),
             number("key_query_cosine"),
@@ -151,7 +151,7 @@ class FirstKeys {
       };
       // The stored mean counts the queries from which the window hides the key, with weight 0.
       const double mean = at(*column_) * static_cast<double>(chunk.tokens - m) / static_cast<double>(seen_by);
-      if (!std::isfinite(mean) || mean < runfile::least_stored_mean) continue;
+      if (!std::isfinite(mean) || mean < runfile::min_stored_mean) continue;
       keys.push_back({chunk.tokens, chunk.sample, reader_.layers()[layer], head, m, m == 0 && bos ? *bos : -1, "",
                       TokenClass::common, mean, at(*half_), not_known, seen_by, not_known, not_known, not_known,
                       not_known, not_known, not_known, -1});
@@ -368,7 +368,7 @@ SinkKeys sinks_of(const runfile::RunReader& reader, double threshold, std::vecto
     std::size_t begin = 0, cell = 0;
     for (const std::int64_t sample : length.samples) {
       for (std::size_t layer = 0; layer < layers; ++layer) {
-        const bool can_have = max_queries(reader.attention()[layer], length.tokens) >= runfile::least_sink_queries;
+        const bool can_have = max_queries(reader.attention()[layer], length.tokens) >= runfile::min_sink_queries;
         for (std::int64_t head = 0; head < heads; ++head) {
           const auto keys = std::span(judged).subspan(begin, ends[cell] - begin);
           begin = ends[cell++];
@@ -420,7 +420,7 @@ OrderedJson number_or_null(double value) {
 
 double min_counted_mean(std::int64_t most) {
   ASSERT(most > 0, "a layer whose keys {} queries see", most);
-  return std::max(runfile::least_stored_mean, 1 / std::sqrt(static_cast<double>(most)));
+  return std::max(runfile::min_stored_mean, 1 / std::sqrt(static_cast<double>(most)));
 }
 
 SinkMass SinkKeys::mass_of(const Length& length, std::size_t layer, std::size_t head) const {
@@ -434,9 +434,9 @@ bool has_sink_keys(const runfile::RunReader& reader) {
 }
 
 SinkKeys sink_keys(const runfile::RunReader& reader, double threshold, const std::vector<std::int64_t>& at) {
-  CHECK(threshold >= runfile::least_stored_mean && threshold <= 1,
+  CHECK(threshold >= runfile::min_stored_mean && threshold <= 1,
         "threshold {}: runs store keys with a column mean of at least {}; give a number from {} to 1", threshold,
-        runfile::least_stored_mean, runfile::least_stored_mean);
+        runfile::min_stored_mean, runfile::min_stored_mean);
   CHECK(reader.request().statistics, "{}: the run has no attention statistics (swept with --statistics none)",
         printable(reader.path().string()));
   Options options;

@@ -175,7 +175,7 @@ std::string in_words(const SinkLemma& lemma) {
 
 }  // namespace
 
-Measured least_slack(const LemmaHead& head) {
+Measured smallest_slack(const LemmaHead& head) {
   return head.vacuous < 1 ? Measured(head.slack_min) : Measured::none("the bound is negative at every query");
 }
 

@@ -39,7 +39,7 @@ struct LemmaHead {
 };
 
 /// slack_min of a head with a bound above 0 at some query. Elsewhere the distance to a negative bound says nothing.
-Measured least_slack(const LemmaHead& head);
+Measured smallest_slack(const LemmaHead& head);
 
 /// Order of heads in tables: by the bound, equal bounds by the weight of key 0, largest first. Where most bounds are
 /// vacuous the weight decides: those heads are the sinks that the lemma does not explain.

@@ -32,8 +32,8 @@ std::vector<Line> lines_of(const std::vector<PerformancePoint>& points,
       known->points.push_back(point);
     }
   }
-  CHECK(lines.size() <= most_runs, "figure: {} lines; at most {} can be told apart, measure fewer shapes", lines.size(),
-        most_runs);
+  CHECK(lines.size() <= max_runs, "figure: {} lines; at most {} can be told apart, measure fewer shapes", lines.size(),
+        max_runs);
   for (Line& line : lines)
     std::sort(line.points.begin(), line.points.end(), [](const auto& a, const auto& b) { return a.tokens < b.tokens; });
   return lines;

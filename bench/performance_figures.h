@@ -28,7 +28,7 @@ struct PerformancePoint {
 /// `performance-ratio`: time divided by that of libtorch's SDPA, against context length. One line for each head size,
 /// group and window.
 /// @param points  of one method, at least one
-/// @throws InvalidArgument  there are more shapes than line styles (most_runs in palette.h)
+/// @throws InvalidArgument  there are more shapes than line styles (max_runs in palette.h)
 Figure performance_ratio_figure(const std::vector<PerformancePoint>& points);
 
 /// `performance-cost`: seconds and peak memory against context length, on logarithmic axes. One line for each method.

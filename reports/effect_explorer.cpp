@@ -39,7 +39,7 @@ void EffectExplorer::add(const std::string& title, const analyses::EffectMap& ma
 }
 
 void EffectExplorer::add(const NamedEffects& effects) {
-  constexpr std::size_t of_letter = 7, between = 12, most = 170;  // pixels
+  constexpr std::size_t letter_width = 7, between = 12, most = 170;  // pixels
   const std::size_t rows = effects.rows.size(), columns = effects.columns.size();
   ASSERT(rows * columns == effects.values.size() && rows * columns == effects.cells.size() && !effects.values.empty(),
          "effect explorer: {} rows and {} columns of {} cells", rows, columns, effects.values.size());
@@ -63,7 +63,7 @@ void EffectExplorer::add(const NamedEffects& effects) {
                                  {"rows", std::vector<std::string>(effects.rows.rbegin(), effects.rows.rend())},
                                  {"columns", columns},
                                  {"names", effects.columns},
-                                 {"left", std::min(most, of_letter * longest + between)},
+                                 {"left", std::min(most, letter_width * longest + between)},
                                  {"axes", effects.axes},
                                  {"range", {-largest, largest}},
                                  {"chosen", chosen},

@@ -116,7 +116,7 @@ void remove_stale(const MadeReport& report, const WrittenReport& written, const 
   for (const std::string_view format : figure_formats) figures.insert("." + std::string(format));
   look_into(out, figures);
   look_into(out / "tables", {".csv", ".tex"});
-  for (std::size_t run = 1; run <= most_runs; ++run)
+  for (std::size_t run = 1; run <= max_runs; ++run)
     look_into(out / "tables" / fmt::format("run-{}", run), {".csv", ".tex"});
   if (const fs::path paper = out / paper_file;
       !std::binary_search(written.files.begin(), written.files.end(), fs::path(paper_file)) && fs::exists(paper) &&

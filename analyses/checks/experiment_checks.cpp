@@ -88,11 +88,11 @@ std::string divergence_of(const TrainedSeed& seed) {
 // Checks
 
 CheckOutcome files(const CheckedExperiment& checked) {
-  return of_trainings::files(checked);
+  return training_checks::files(checked);
 }
 
 CheckOutcome finished(const CheckedExperiment& checked) {
-  return of_trainings::finished(checked);
+  return training_checks::finished(checked);
 }
 
 CheckOutcome levels(const CheckedExperiment& checked) {
@@ -120,7 +120,7 @@ CheckOutcome levels(const CheckedExperiment& checked) {
 
 CheckOutcome scores(const CheckedExperiment& checked) {
   const auto found =
-      of_trainings::faulty(checked, [&](const TrainedSeed& seed) { return fault_of_scores(checked, seed); });
+      training_checks::faulty(checked, [&](const TrainedSeed& seed) { return fault_of_scores(checked, seed); });
   if (found.words.empty())
     return satisfactory(fmt::format("every finished training has {} of {}",
                                     counted(checked.run.unit_scores.size(), "score"),
@@ -132,7 +132,7 @@ CheckOutcome scores(const CheckedExperiment& checked) {
 
 CheckOutcome means(const CheckedExperiment& checked) {
   const auto found =
-      of_trainings::faulty(checked, [&](const TrainedSeed& seed) { return fault_of_means(checked, seed); });
+      training_checks::faulty(checked, [&](const TrainedSeed& seed) { return fault_of_means(checked, seed); });
   if (found.words.empty()) return satisfactory("every metric is the mean of its scores");
   return {fmt::format("a metric is not the mean of its scores: {}; of the first, {}", found.words, found.first),
           fmt::format("take the scores, from which compare computes, or delete the folders of these trainings and "
@@ -141,19 +141,19 @@ CheckOutcome means(const CheckedExperiment& checked) {
 }
 
 CheckOutcome diverged(const CheckedExperiment& checked) {
-  return of_trainings::diverged(checked, divergence_of);
+  return training_checks::diverged(checked, divergence_of);
 }
 
 CheckOutcome seeds(const CheckedExperiment& checked) {
-  return of_trainings::seeds(checked);
+  return training_checks::seeds(checked);
 }
 
 CheckOutcome filter(const CheckedExperiment& checked) {
-  return of_trainings::filter(checked, "train longer, or with a shorter warm-up");
+  return training_checks::filter(checked, "train longer, or with a shorter warm-up");
 }
 
 CheckOutcome bounds(const CheckedExperiment& checked) {
-  return of_trainings::bounds(checked, "read no evidence from these gains");
+  return training_checks::bounds(checked, "read no evidence from these gains");
 }
 
 }  // namespace

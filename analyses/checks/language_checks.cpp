@@ -27,9 +27,9 @@ namespace fs = std::filesystem;
 void read_request(const fs::path& file, LanguageTraining& training) {
   try {
     const Json request = read_json_file(file);
-    std::vector<std::string> of_filter;
-    for (const auto& knob : bft::filter_knobs()) of_filter.push_back(knob.key);
-    runfile::refuse_newer_request(request, runfile::known_language_request(of_filter), printable(file.string()));
+    std::vector<std::string> filter_keys;
+    for (const auto& knob : bft::filter_knobs()) filter_keys.push_back(knob.key);
+    runfile::refuse_newer_request(request, runfile::known_language_request(filter_keys), printable(file.string()));
     const Json& recipe = request.at("recipe");
     for (const Json& stage : recipe.at("stages"))
       training.steps = checked_add(training.steps, stage.at("steps").get<std::int64_t>(), "steps");

@@ -13,39 +13,40 @@ bool is_trained(const TrainedSeed* seed) {
 }
 
 CheckOutcome files(const CheckedRecommenders& checked) {
-  return of_trainings::files(checked);
+  return training_checks::files(checked);
 }
 
 CheckOutcome finished(const CheckedRecommenders& checked) {
-  return of_trainings::finished(checked);
+  return training_checks::finished(checked);
 }
 
 CheckOutcome diverged(const CheckedRecommenders& checked) {
   const std::int64_t items = std::ssize(checked.run.item_train_count);
-  return of_trainings::diverged(checked, [&](const TrainedSeed& seed) { return runfile::divergence_of(seed, items); });
+  return training_checks::diverged(checked,
+                                   [&](const TrainedSeed& seed) { return runfile::divergence_of(seed, items); });
 }
 
 CheckOutcome seeds(const CheckedRecommenders& checked) {
-  return of_trainings::seeds(checked);
+  return training_checks::seeds(checked);
 }
 
 CheckOutcome last_epoch(const CheckedRecommenders& checked) {
-  const of_trainings::Faulty last(checked, [](const TrainedSeed* seed) {
+  const training_checks::Faulty last(checked, [](const TrainedSeed* seed) {
     if (!is_trained(seed) || seed->curve.empty()) return false;
     return seed->best_epoch == std::ssize(seed->curve.begin()->second);
   });
   if (last.none()) return satisfactory("no training was still getting better when it ended");
   return {fmt::format("the last epoch is the best one, so more would have helped: {} of {} ({})", last.count(),
-                      counted(of_trainings::Faulty(checked, is_trained).count(), "training"), last.words()),
+                      counted(training_checks::Faulty(checked, is_trained).count(), "training"), last.words()),
           "repeat the command with more --epochs, which continues"};
 }
 
 CheckOutcome filter(const CheckedRecommenders& checked) {
-  return of_trainings::filter(checked, "train longer, or with a smaller --warm-up");
+  return training_checks::filter(checked, "train longer, or with a smaller --warm-up");
 }
 
 CheckOutcome bounds(const CheckedRecommenders& checked) {
-  return of_trainings::bounds(checked, "train with a larger --most-precision, or read no evidence from these gains");
+  return training_checks::bounds(checked, "train with a larger --most-precision, or read no evidence from these gains");
 }
 
 }  // namespace

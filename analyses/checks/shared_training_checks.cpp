@@ -11,7 +11,7 @@
 #include <set>
 #include <utility>
 
-namespace gainlens::analyses::of_trainings {
+namespace gainlens::analyses::training_checks {
 
 using runfile::TrainedSeed;
 
@@ -97,10 +97,10 @@ CheckOutcome seeds(const CheckedTrainings& checked) {
       done += result ? 1 : 0;
       baseline = baseline || (result && result->best_epoch == 0);
     }
-    if (!baseline && done < least_seeds) few.push_back(fmt::format("{} has {}", printable(run.arms[arm], 60), done));
+    if (!baseline && done < min_seeds) few.push_back(fmt::format("{} has {}", printable(run.arms[arm], 60), done));
   }
-  if (few.empty()) return satisfactory(fmt::format("at least {} of each trained arm", counted(least_seeds, "seed")));
-  return {fmt::format("too few finished seeds for a p: {}; it takes {}", fmt::join(few, ", "), least_seeds),
+  if (few.empty()) return satisfactory(fmt::format("at least {} of each trained arm", counted(min_seeds, "seed")));
+  return {fmt::format("too few finished seeds for a p: {}; it takes {}", fmt::join(few, ", "), min_seeds),
           "train more --seeds into the same folder"};
 }
 
@@ -144,4 +144,4 @@ CheckOutcome bounds(const CheckedTrainings& checked, std::string advice) {
           std::move(advice)};
 }
 
-}  // namespace gainlens::analyses::of_trainings
+}  // namespace gainlens::analyses::training_checks

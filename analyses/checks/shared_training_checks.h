@@ -8,7 +8,7 @@
 #include <vector>
 
 /// What is checked of trainings whatever they predict.
-namespace gainlens::analyses::of_trainings {
+namespace gainlens::analyses::training_checks {
 
 /// Trainings that have a fault, by arm: "bft seeds 0-2; plain seed 1".
 class Faulty {
@@ -44,4 +44,4 @@ CheckOutcome filter(const CheckedTrainings& checked, std::string advice);
 /// @param advice  where a layer is at its bound
 CheckOutcome bounds(const CheckedTrainings& checked, std::string advice);
 
-}  // namespace gainlens::analyses::of_trainings
+}  // namespace gainlens::analyses::training_checks

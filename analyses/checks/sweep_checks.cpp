@@ -22,7 +22,7 @@
 namespace gainlens::analyses {
 namespace {
 
-/// Of every check that looks at numbers, if there are none.
+/// The outcome of every check that looks at numbers, if there are none.
 CheckOutcome without_statistics() {
   return not_known("the run holds no attention statistics (--statistics none, or no chunk is complete)");
 }
@@ -109,7 +109,7 @@ CheckOutcome enough_chunks(const CheckedSweep& run) {
   bool no_interval = false;
   for (const Length& length : lengths) {
     const std::int64_t chunks = std::ssize(length.samples);
-    if (chunks >= least_chunks) continue;
+    if (chunks >= min_chunks) continue;
     few.push_back(fmt::format("{} at {}", chunks, format_count(length.tokens)));
     no_interval = no_interval || chunks < 2;
   }
@@ -130,7 +130,7 @@ CheckOutcome neighbours_differ(const CheckedSweep& run) {
   const NeighbourCorrelation* worst = nullptr;
   std::size_t measured = 0;
   for (const NeighbourCorrelation& row : found.rows) {
-    if (!row.correlation || row.chunks < least_neighbours) continue;
+    if (!row.correlation || row.chunks < min_neighbours) continue;
     ++measured;
     const auto chunks = static_cast<double>(row.chunks);
     const double by_chance = -1 / chunks + 2 / std::sqrt(chunks);
@@ -140,7 +140,7 @@ CheckOutcome neighbours_differ(const CheckedSweep& run) {
   if (worst == nullptr) {
     if (measured > 0) return satisfactory("neighbouring chunks are no more alike than chance allows");
     return not_known(
-        fmt::format("whether neighbouring chunks are alike; it takes {} chunks of a length to tell", least_neighbours));
+        fmt::format("whether neighbouring chunks are alike; it takes {} chunks of a length to tell", min_neighbours));
   }
   return {
       fmt::format("neighbouring chunks are alike: {} at {} tokens correlates by {:.2f}, so intervals over chunks are "
@@ -301,7 +301,7 @@ CheckOutcome offsets(const CheckedSweep& run) {
       }
     }
   }
-  if (worst <= most_rounding) return satisfactory(fmt::format("no offset that {} cannot hold", request.dtype));
+  if (worst <= max_rounding) return satisfactory(fmt::format("no offset that {} cannot hold", request.dtype));
   return {
       fmt::format("values have an offset so large that rounding to {} is {:.2g} of their variance ({}); S and K there "
                   "contain this error",
@@ -335,7 +335,7 @@ CheckOutcome scale(const CheckedSweep& run) {
   }
   const Measured agreement = correlation(x, y, {"K", "scaled K"}).spearman;
   if (!agreement) return not_known(fmt::format("whether K and scaled K order the heads alike; {}", agreement.reason()));
-  if (*agreement >= least_agreement)
+  if (*agreement >= min_agreement)
     return satisfactory(fmt::format("K and scaled K order the heads alike (rank correlation {:.2f})", *agreement));
   return {fmt::format("K and scaled K order the heads differently (rank correlation {:.2f}): K shows the scale of the "
                       "values, which a model may choose freely",

@@ -22,14 +22,14 @@ struct CheckedSweep {
 /// Neighbouring chunks count as alike from this correlation on, if it is above what chance gives.
 inline constexpr double alike_neighbours = 0.3;
 /// Fewest chunks of a length: tests of a change and of neighbours need as many.
-inline constexpr std::int64_t least_chunks = 3;
+inline constexpr std::int64_t min_chunks = 3;
 /// Fewest chunks by which neighbours can be told to be alike. Over 6 chunks no series has a correlation above 0.623,
 /// and 0.650 would be above chance; over 7 chunks the largest is 0.707, and 0.613 is asked for.
-inline constexpr std::int64_t least_neighbours = 7;
+inline constexpr std::int64_t min_neighbours = 7;
 /// K counts as the scale of values if heads have another order by scaled K: below this rank correlation.
-inline constexpr double least_agreement = 0.5;
+inline constexpr double min_agreement = 0.5;
 /// Largest share of the variance of values that rounding may be.
-inline constexpr double most_rounding = 0.01;
+inline constexpr double max_rounding = 0.01;
 
 /// THE list, in the order in which it is printed. A test compares docs/analyses/check.md with it.
 std::span<const Check<CheckedSweep>> sweep_checks();

@@ -59,7 +59,7 @@ std::size_t best_evaluation(const LanguageTraining& training);
 /// Share of the precisions of a layer at their bound, from which on they tell nothing.
 inline constexpr double nearly_all = 0.99;
 /// Fewest seeds of an arm: a p over seeds and users needs as many.
-inline constexpr std::size_t least_seeds = 3;
+inline constexpr std::size_t min_seeds = 3;
 
 // The lists, in the order in which they are printed. A test compares docs/analyses/check.md with them.
 std::span<const Check<CheckedRecommenders>> recommender_checks();

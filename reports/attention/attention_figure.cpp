@@ -21,7 +21,7 @@ using analyses::SeedEstimate;
 using analyses::UserGrouping;
 
 constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
-constexpr std::size_t most_columns = 4;
+constexpr std::size_t max_columns = 4;
 
 /// What one panel shows: a number of a head.
 struct Panel {
@@ -73,7 +73,7 @@ Layout layout_of(SweptArms arms, const std::vector<std::string_view>& numbers) {
     }
   }
   Layout layout;
-  const bool one_row = static_cast<std::size_t>(layers * heads) <= most_columns;
+  const bool one_row = static_cast<std::size_t>(layers * heads) <= max_columns;
   layout.columns = static_cast<std::size_t>(one_row ? layers * heads : heads);
   for (const std::string_view name : numbers) {
     for (std::int64_t layer = 0; layer < layers; ++layer) {
@@ -157,15 +157,15 @@ const char* axis_title(UserGrouping grouping) {
 Maybe<Figure> attention_figure(SweptArms arms, const std::string& name, UserGrouping grouping,
                                const std::vector<std::string_view>& numbers) {
   using Missing = Maybe<Figure>;
-  if (arms.size() > most_runs)
-    return Missing::none(fmt::format("{} arms; {} can be told apart in one figure", arms.size(), most_runs));
+  if (arms.size() > max_runs)
+    return Missing::none(fmt::format("{} arms; {} can be told apart in one figure", arms.size(), max_runs));
   const GroupedUsers& users = arms.front().reading->groupings[static_cast<std::size_t>(grouping)];
   if (users.strata.users.size() < 2) return Missing::none("all users are in one group");
   const Layout layout = layout_of(arms, numbers);
   if (layout.panels.empty()) return Missing::none("no arm has such a number");
-  if (layout.panels.size() > most_panels || layout.columns > most_columns)
+  if (layout.panels.size() > max_panels || layout.columns > max_columns)
     return Missing::none(fmt::format("{} panels in {} columns; {} in {} fit one figure, and the tables have all heads",
-                                     layout.panels.size(), layout.columns, most_panels, most_columns));
+                                     layout.panels.size(), layout.columns, max_panels, max_columns));
   std::vector<std::string> labels;
   for (const SweptArm& arm : arms) labels.push_back(arm.label());
   const std::vector<LegendEntry> legend = arms.size() > 1 ? name_runs(labels) : std::vector<LegendEntry>();

@@ -261,10 +261,10 @@ std::vector<Block> run_blocks(SweptArms arms) {
       "<code>{}</code>. All numbers of each user are in <code>run.h5</code>, those of this page in "
       "<code>summary.json</code> and <code>tables/*.csv</code>.</p>\n",
       escape_html([&] {
-        std::vector<std::string> of_arms;
+        std::vector<std::string> arm_seeds;
         for (const SweptArm& arm : arms)
-          of_arms.push_back(fmt::format("{} {}", arm.label(), fmt::join(arm.reading->seeds, ", ")));
-        return fmt::format("{}", fmt::join(of_arms, "; "));
+          arm_seeds.push_back(fmt::format("{} {}", arm.label(), fmt::join(arm.reading->seeds, ", ")));
+        return fmt::format("{}", fmt::join(arm_seeds, "; "));
       }()),
       escape_html(short_checksum(run.split())));
   return {Html{text}};

@@ -34,7 +34,8 @@ std::string decisions_in_words(std::span<const DecidedChange> changes, std::stri
 
 /// "95% interval" if every comparison has seeds enough, otherwise "interval", and each cell says which kind.
 std::string interval_heading(std::span<const std::size_t> seeds);
-/// For programs: "95%, seeds and users", "range without a level" or "95%, users alone"; empty without an estimate.
+/// The kind of an interval, for programs: "95%, seeds and users", "range without a level" or "95%, users alone"; empty
+/// without an estimate.
 std::string interval_kind(const analyses::Maybe<analyses::CrossedEstimate>& estimate);
 
 /// The name that all have; else `otherwise`.

@@ -148,7 +148,7 @@ PaperTable decisions_table(Experiments experiments) {
 }
 
 /// One figure for each unit of measurement, at most so many.
-constexpr std::size_t most_figures = 4;
+constexpr std::size_t max_figures = 4;
 
 std::string forest_stem(std::size_t number) {
   return number == 0 ? "forest" : fmt::format("forest-{}", number + 1);
@@ -170,7 +170,7 @@ Forest forest_of(Experiments experiments, const std::string& measure) {
                 .unit = unit_of(experiments),
                 .number = score_change,
                 // Levels of noise cost more than arms differ, and belong on one axis.
-                .most_reaches = 30};
+                .max_reaches = 30};
   const std::vector<UnitScoreGain>& scores = experiments.front().comparison.scores;
   for (std::size_t i = 0; i < scores.size(); ++i) {
     if (scores[i].score.measure != measure) continue;
@@ -217,7 +217,7 @@ std::vector<Block> decisions_blocks(Experiments experiments) {
     return all;
   }
   const std::vector<std::string> measures = measures_of(experiments);
-  for (std::size_t i = 0; i < measures.size() && i < most_figures; ++i) {
+  for (std::size_t i = 0; i < measures.size() && i < max_figures; ++i) {
     const Forest forest = forest_of(experiments, measures[i]);
     const Caption caption = {
         fmt::format("The change of each score against {}: differences of means. {}", baseline_of(experiments),
@@ -362,7 +362,7 @@ std::vector<Block> reading_blocks(Experiments experiments) {
 
 std::vector<std::string> decisions_files() {
   std::vector<std::string> files = {"decisions"};
-  for (std::size_t i = 0; i < most_figures; ++i) files.push_back(forest_stem(i));
+  for (std::size_t i = 0; i < max_figures; ++i) files.push_back(forest_stem(i));
   return files;
 }
 

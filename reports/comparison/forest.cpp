@@ -21,14 +21,14 @@ int dash_of(ForestLine line) {
   return line == ForestLine::stated ? 1 : line == ForestLine::range ? 2 : 3;
 }
 
-/// At most 24 characters of UTF-8.
+/// The first characters of a name, at most 24 of UTF-8.
 std::string shortened(const std::string& name) {
-  constexpr std::size_t most_characters = 24;
+  constexpr std::size_t max_characters = 24;
   const auto begins = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; };
-  if (static_cast<std::size_t>(std::ranges::count_if(name, begins)) <= most_characters) return name;
+  if (static_cast<std::size_t>(std::ranges::count_if(name, begins)) <= max_characters) return name;
   std::size_t characters = 0, end = 0;
   for (; end < name.size(); ++end)
-    if (begins(name[end]) && ++characters == most_characters) break;
+    if (begins(name[end]) && ++characters == max_characters) break;
   return name.substr(0, end) + "…";
 }
 
@@ -73,7 +73,7 @@ Axis axis_of(const Forest& forest) {
   Axis axis;
   for (const auto& group : rows) {
     for (std::size_t i = 0; i < comparisons; ++i) {
-      if (!group[i] || reach[i] > forest.most_reaches * smallest) continue;
+      if (!group[i] || reach[i] > forest.max_reaches * smallest) continue;
       axis.low = std::min({axis.low, group[i]->ends.low, group[i]->value});
       axis.high = std::max({axis.high, group[i]->ends.high, group[i]->value});
       if (!group[i]->naive) continue;
@@ -231,16 +231,16 @@ std::vector<std::string> forest_names(const std::vector<std::pair<std::string, s
 }
 
 Maybe<Figure> forest_figure(const Forest& forest, const std::string& name) {
-  constexpr std::size_t most_lines = 60;
+  constexpr std::size_t max_lines = 60;
   std::size_t styles = 0;
   for (const auto& group : forest.rows) {
     for (const auto& row : group) styles = std::max(styles, row ? row->style + 1 : 0);
   }
-  if (styles > most_runs)
-    return Maybe<Figure>::none(fmt::format("{} arms; {} can be told apart in one report", styles, most_runs));
+  if (styles > max_runs)
+    return Maybe<Figure>::none(fmt::format("{} arms; {} can be told apart in one report", styles, max_runs));
   const std::size_t lines = lines_of(forest);
-  if (lines > most_lines)
-    return Maybe<Figure>::none(fmt::format("{} rows; {} can be read in one figure", lines, most_lines));
+  if (lines > max_lines)
+    return Maybe<Figure>::none(fmt::format("{} rows; {} can be read in one figure", lines, max_lines));
   if (!any_row(forest, [](const ForestRow&) { return true; }))
     return Maybe<Figure>::none(forest.rows.front().front().reason());
 

@@ -50,7 +50,7 @@ struct Forest {
   std::string unit;                                           ///< what a unit is called: "user"
   std::function<std::string(double)> number;                  ///< how a change beyond the axis is written
   /// The axis holds 0 and the intervals of the comparisons that reach at most so many times as far as the smallest one.
-  double most_reaches = 6;
+  double max_reaches = 6;
 };
 
 /// Every change with its interval over seeds and units, and the naive interval over seeds alone beside it: a row for

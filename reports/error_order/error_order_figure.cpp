@@ -16,7 +16,7 @@ using analyses::ErrorOrderReading;
 using analyses::Interval;
 using analyses::Maybe;
 
-constexpr std::size_t most_arms = 4;
+constexpr std::size_t max_arms = 4;
 constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 
 /// A metric of a bin.
@@ -58,8 +58,8 @@ std::string curves(PlotScript& script, const ErrorOrderReading& reading, std::si
 }  // namespace
 
 Maybe<Figure> error_order_figure(std::span<const ReadErrorOrder> arms) {
-  if (arms.size() > most_arms)
-    return Maybe<Figure>::none(fmt::format("{} arms; {} fit one figure", arms.size(), most_arms));
+  if (arms.size() > max_arms)
+    return Maybe<Figure>::none(fmt::format("{} arms; {} fit one figure", arms.size(), max_arms));
   std::vector<std::string> names;
   for (const std::string_view name : analyses::error_quantity_names) names.emplace_back(name);
   const std::vector<LegendEntry> legend = name_runs(names);
@@ -77,8 +77,8 @@ Maybe<Figure> error_order_figure(std::span<const ReadErrorOrder> arms) {
   script.line("set xrange [0:100]").line("set yrange [0:*]");
   for (std::size_t arm = 0; arm < arms.size(); ++arm) {
     for (std::size_t i = 0; i < std::size(metrics); ++i) {
-      const std::string of_arm = arms.size() > 1 ? ", " + plain(arms[arm].label()) : std::string();
-      script.panel(std::size(metrics) * arm + i, plain(metrics[i].title) + of_arm);
+      const std::string arm_label = arms.size() > 1 ? ", " + plain(arms[arm].label()) : std::string();
+      script.panel(std::size(metrics) * arm + i, plain(metrics[i].title) + arm_label);
       if (arm == 0 && i == 0) draw_legend(script, legend, grid.width, grid.height);
       script.line("plot {}", curves(script, *arms[arm].reading, arm, metrics[i]));
     }

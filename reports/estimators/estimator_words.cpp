@@ -12,8 +12,8 @@
 namespace gainlens::reports {
 namespace {
 
-constexpr std::size_t most_positions = 4;
-constexpr std::size_t most_exceptions = 2;  // that "all but" names
+constexpr std::size_t max_positions = 4;
+constexpr std::size_t max_exceptions = 2;  // that "all but" names
 
 std::string list_of(std::span<const double> numbers) {
   std::vector<std::string> words;
@@ -32,8 +32,8 @@ std::string n_eff_in_words(std::span<const double> found, std::span<const double
   if (!neighbours) {
     std::vector<double> missing;
     std::set_difference(grid.begin(), grid.end(), found.begin(), found.end(), std::back_inserter(missing));
-    return missing.size() <= most_exceptions && found.size() > missing.size() ? "all but " + list_of(missing)
-                                                                              : list_of(found);
+    return missing.size() <= max_exceptions && found.size() > missing.size() ? "all but " + list_of(missing)
+                                                                             : list_of(found);
   }
   if (found.size() == 1) return list_of(found);
   if (found.back() == grid.back()) return n_eff_number(found.front()) + " and more";
@@ -46,10 +46,10 @@ std::vector<std::size_t> shown_positions(std::span<const double> grid) {
   for (std::size_t i = 0; i < grid.size(); ++i) {
     if (grid[i] > 1 || grid.size() == 1) positions.push_back(i);
   }
-  if (positions.size() <= most_positions) return positions;
+  if (positions.size() <= max_positions) return positions;
   std::vector<std::size_t> some;
-  for (std::size_t i = 0; i < most_positions; ++i)
-    some.push_back(positions[i * (positions.size() - 1) / (most_positions - 1)]);
+  for (std::size_t i = 0; i < max_positions; ++i)
+    some.push_back(positions[i * (positions.size() - 1) / (max_positions - 1)]);
   return some;
 }
 

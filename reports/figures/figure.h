@@ -31,7 +31,7 @@ int pixels(double inches);
 /// @return names of the files of the style's formats
 /// @throws RunFailed  gnuplot or rsvg-convert is missing, or fails
 std::vector<std::string> render(const Figure& figure, const std::filesystem::path& folder, const Style& style);
-/// In the usual style.
+/// Draws the figure in the usual style.
 std::vector<std::string> render(const Figure& figure, const std::filesystem::path& folder);
 
 inline constexpr std::string_view figure_formats[] = {"svg", "pdf", "png"};

@@ -29,7 +29,7 @@ double entry_width(const LegendEntry& entry) {
 
 using LegendLine = std::vector<const LegendEntry*>;
 
-/// As many entries a line as fit the width.
+/// Lines of a legend, each with as many entries as fit the width.
 std::vector<LegendLine> legend_lines(const std::vector<LegendEntry>& entries, double width) {
   std::vector<LegendLine> lines;
   double used = 0;

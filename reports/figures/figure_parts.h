@@ -15,7 +15,7 @@ namespace gainlens::reports {
 /// Rows of a data block.
 using Rows = std::vector<std::vector<double>>;
 
-inline constexpr std::size_t most_panels = 26;
+inline constexpr std::size_t max_panels = 26;
 
 /// NaN where it is missing.
 double value_or_nan(const analyses::Measured& value);

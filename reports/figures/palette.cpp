@@ -10,7 +10,7 @@
 namespace gainlens::reports {
 namespace {
 
-constexpr std::array<RunStyle, most_runs> run_styles = {{
+constexpr std::array<RunStyle, max_runs> run_styles = {{
     {colour::blue, 7, 6, 1},
     {colour::vermillion, 5, 4, 2},
     {colour::green, 9, 8, 4},
@@ -19,7 +19,7 @@ constexpr std::array<RunStyle, most_runs> run_styles = {{
     {colour::grey, 15, 14, 2},
 }};
 
-constexpr std::array<LayerStyle, most_runs> layer_styles = {{
+constexpr std::array<LayerStyle, max_runs> layer_styles = {{
     {colour::ink, 1},
     {colour::ink, 2},
     {colour::ink, 3},
@@ -62,12 +62,12 @@ std::pair<std::string, std::size_t> hexadecimal(std::string_view text) {
 }  // namespace
 
 const RunStyle& run_style(std::size_t run) {
-  ASSERT(run < most_runs, "no style for run number {}", run);
+  ASSERT(run < max_runs, "no style for run number {}", run);
   return run_styles[run];
 }
 
 const LayerStyle& layer_style(std::size_t layer) {
-  ASSERT(layer < most_runs, "no style for layer number {}", layer);
+  ASSERT(layer < max_runs, "no style for layer number {}", layer);
   return layer_styles[layer];
 }
 

@@ -33,8 +33,8 @@ struct RunStyle {
   int hollow_marker;  ///< the same shape, not filled
   int dash;           ///< gnuplot's dash type
 };
-inline constexpr std::size_t most_runs = 6;
-/// @param run  below most_runs
+inline constexpr std::size_t max_runs = 6;
+/// @param run  below max_runs
 const RunStyle& run_style(std::size_t run);
 
 /// How one of several layers is drawn: by its dash, in ink, because colours are those of runs.
@@ -42,7 +42,7 @@ struct LayerStyle {
   std::string_view colour;
   int dash;  ///< gnuplot's dash type
 };
-/// @param layer  below most_runs
+/// @param layer  below max_runs
 const LayerStyle& layer_style(std::size_t layer);
 
 /// CSS rules, without media query, that turn the colours above into those for a dark ground.

@@ -48,7 +48,7 @@ std::string between(std::span<const std::string_view> colours, double place) {
 /// Whether layers with others between them have a colour each.
 bool are_apart(const std::vector<std::int64_t>& layers) {
   const bool neighbours = layers.back() - layers.front() + 1 == static_cast<std::int64_t>(layers.size());
-  return !neighbours && layers.size() <= most_layer_colours;
+  return !neighbours && layers.size() <= max_layer_colours;
 }
 
 }  // namespace
@@ -160,7 +160,7 @@ PlotScript& PlotScript::layer_colours(const std::vector<std::int64_t>& layers) {
 
 PlotScript& PlotScript::layer_colours(double first, double last) {
   const double layers = last - first + 1;
-  if (layers > static_cast<double>(most_layer_colours)) {
+  if (layers > static_cast<double>(max_layer_colours)) {
     viridis().line("set cbrange [{}:{}]", first, last);
     return line("set cbtics autofreq out scale 0.4");
   }

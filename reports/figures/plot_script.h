@@ -57,7 +57,7 @@ class PlotScript {
 inline constexpr double character_width = 0.062, label_gap = 0.05;
 
 /// At most this many layers have a colour each.
-inline constexpr std::size_t most_layer_colours = 8;
+inline constexpr std::size_t max_layer_colours = 8;
 
 /// viridis from low to high, "#rrggbb".
 std::span<const std::string_view> viridis_colours();

@@ -123,7 +123,7 @@ Figure styled(const Figure& figure, const Style& style) {
   result.height *= factor;
   if (style.map_colours.empty()) return result;
   const std::vector<std::string_view> colours(style.map_colours.begin(), style.map_colours.end());
-  for (std::size_t steps = 0; steps <= most_layer_colours; ++steps) {
+  for (std::size_t steps = 0; steps <= max_layer_colours; ++steps) {
     const std::string usual = palette_command(viridis_colours(), steps), chosen = palette_command(colours, steps);
     for (auto at = result.script.find(usual); at != std::string::npos;
          at = result.script.find(usual, at + chosen.size()))

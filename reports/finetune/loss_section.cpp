@@ -35,7 +35,7 @@ LabelledCurves loss_curves_of(const runfile::ExperimentRun& run, std::size_t arm
 std::vector<std::vector<LabelledCurves>> loss_figures_of(const runfile::ExperimentRun& run) {
   std::vector<std::vector<LabelledCurves>> figures;
   for (std::size_t arm = 0; arm < run.arms.size(); ++arm) {
-    if (figures.empty() || figures.back().size() == most_runs) figures.emplace_back();
+    if (figures.empty() || figures.back().size() == max_runs) figures.emplace_back();
     figures.back().push_back(loss_curves_of(run, arm, figures.back().size()));
   }
   return figures;

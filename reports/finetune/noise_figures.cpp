@@ -119,9 +119,9 @@ bool has_scores_without_selection(const NoiseLevels& levels) {
 }
 
 Maybe<Figure> noise_figure(const NoiseLevels& levels) {
-  if (levels.arms.size() > most_runs)
+  if (levels.arms.size() > max_runs)
     return Maybe<Figure>::none(
-        fmt::format("{} arms; {} can be told apart in one figure", levels.arms.size(), most_runs));
+        fmt::format("{} arms; {} can be told apart in one figure", levels.arms.size(), max_runs));
   const LevelAxis axis(levels);
   const std::string part = has_scores_without_selection(levels) ? not_selected : "";
   std::vector<Panel> panels;
@@ -145,9 +145,9 @@ Maybe<Figure> noise_figure(const NoiseLevels& levels) {
 }
 
 Maybe<Figure> noise_gains_figure(const NoiseLevels& levels) {
-  if (levels.arms.size() > most_runs)
+  if (levels.arms.size() > max_runs)
     return Maybe<Figure>::none(
-        fmt::format("{} arms; {} can be told apart in one figure", levels.arms.size(), most_runs));
+        fmt::format("{} arms; {} can be told apart in one figure", levels.arms.size(), max_runs));
   const std::vector<const NoiseGain*> rows = levels.rows();
   if (rows.empty()) return Maybe<Figure>::none("no seed has finished two arms");
   const LevelAxis axis(levels);
@@ -181,7 +181,7 @@ Maybe<Figure> filter_by_layer_figure(const FilterOfLevel& filter) {
     if (std::isfinite(filter.layers.front().mean.at("gain")[epoch])) drawn_epochs.push_back(epoch);
   if (drawn_epochs.empty())
     return Maybe<Figure>::none("the filter was not in force after any epoch that all seeds have");
-  while (drawn_epochs.size() > most_runs) drawn_epochs.erase(drawn_epochs.begin() + 1);  // the first and the last ones
+  while (drawn_epochs.size() > max_runs) drawn_epochs.erase(drawn_epochs.begin() + 1);  // the first and the last ones
   std::vector<LegendEntry> legend;
   for (std::size_t i = 0; i < drawn_epochs.size(); ++i)
     legend.push_back(name_run(fmt::format("epoch {}", drawn_epochs[i] + 1), i));

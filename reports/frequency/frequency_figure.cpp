@@ -17,7 +17,7 @@ using analyses::FrequencyQuantity;
 using analyses::FrequencyReading;
 
 /// Where items stand that are in no training item: a logarithmic axis has no 0.
-constexpr double least_count = 0.5;
+constexpr double min_count = 0.5;
 
 /// count, mean, ends of the interval
 /// @param counts  whether the items are ordered by training counts
@@ -25,7 +25,7 @@ Rows rows_of(const std::vector<FrequencyBin>& bins, bool counts) {
   Rows rows;
   for (const FrequencyBin& bin : bins) {
     constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
-    rows.push_back({counts ? std::max(bin.mean_count, least_count) : bin.mean_count, bin.mean,
+    rows.push_back({counts ? std::max(bin.mean_count, min_count) : bin.mean_count, bin.mean,
                     bin.interval ? bin.interval->low : no_value, bin.interval ? bin.interval->high : no_value});
   }
   return rows;
@@ -73,15 +73,15 @@ void draw_panel(PlotScript& script, const std::vector<Curve>& curves, std::size_
 analyses::Maybe<Figure> frequency_figure(std::span<const ReadFrequency> arms) {
   using Missing = analyses::Maybe<Figure>;
   const std::vector<Curve> curves = curves_of(arms);
-  if (curves.size() > most_runs)
+  if (curves.size() > max_runs)
     return Missing::none(
-        fmt::format("{} curves of arms and placebos; {} can be told apart in one figure", curves.size(), most_runs));
+        fmt::format("{} curves of arms and placebos; {} can be told apart in one figure", curves.size(), max_runs));
   std::size_t layers = 0;
   for (const ReadFrequency& arm : arms) layers = std::max(layers, arm.reading->layers.size());
   std::vector<std::string> labels;
   for (const Curve& curve : curves) labels.push_back(curve.label());
-  if (2 * layers > most_panels)
-    return Missing::none(fmt::format("{} layers; {} panels fit one figure", layers, most_panels));
+  if (2 * layers > max_panels)
+    return Missing::none(fmt::format("{} layers; {} panels fit one figure", layers, max_panels));
   const std::vector<LegendEntry> legend = curves.size() > 1 ? name_runs(labels) : std::vector<LegendEntry>();
   PanelGrid grid{page_width, 0.3 + 1.75 * static_cast<double>(layers) + legend_height(legend, page_width)};
   grid.rows = static_cast<int>(layers);

@@ -13,7 +13,7 @@ namespace {
 using analyses::EffectMap;
 using analyses::Maybe;
 
-/// At most `most` evenly spaced labels.
+/// Evenly spaced labels, at most `most`.
 std::string ticks(const std::vector<std::int64_t>& labels, std::size_t most) {
   const std::size_t step = (labels.size() + most - 1) / most;
   std::string text;
@@ -22,11 +22,11 @@ std::string ticks(const std::vector<std::int64_t>& labels, std::size_t most) {
   return "(" + text + ")";
 }
 
-constexpr std::size_t longest_label = 18, most_labels = 40;
+constexpr std::size_t longest_label = 18, max_labels = 40;
 
 /// The tokens of positions, along the axis from below.
 std::string token_ticks(const EffectMap& map) {
-  const std::size_t step = (map.labels.size() + most_labels - 1) / most_labels;
+  const std::size_t step = (map.labels.size() + max_labels - 1) / max_labels;
   std::string text;
   for (std::size_t i = 0; i < map.labels.size(); i += step) {
     text +=
@@ -37,12 +37,12 @@ std::string token_ticks(const EffectMap& map) {
 
 /// Inches that the tokens below a panel take.
 double label_room(std::span<const EffectMap> maps) {
-  constexpr double of_character = 0.055;
+  constexpr double character_width = 0.055;
   std::size_t longest = 0;
   for (const EffectMap& map : maps) {
     for (const std::string& label : map.labels) longest = std::max(longest, std::min(label.size(), longest_label));
   }
-  return longest == 0 ? 0 : of_character * static_cast<double>(longest + 3);
+  return longest == 0 ? 0 : character_width * static_cast<double>(longest + 3);
 }
 
 void draw(PlotScript& script, const EffectMap& map, std::size_t index, double largest, const std::string& doubtful) {
@@ -102,11 +102,11 @@ double largest_effect(std::span<const EffectMap> maps, bool heads) {
 Maybe<Figure> effect_map_figure(const std::string& name, std::span<const EffectMap> maps, const std::string& quantity,
                                 const std::string& doubtful) {
   if (maps.empty()) return Maybe<Figure>::none("no two interventions are of single heads or positions of one site");
-  if (maps.size() > most_panels)
-    return Maybe<Figure>::none(fmt::format("{} maps; {} panels fit one figure", maps.size(), most_panels));
+  if (maps.size() > max_panels)
+    return Maybe<Figure>::none(fmt::format("{} maps; {} panels fit one figure", maps.size(), max_panels));
   const double by_heads = largest_effect(maps, true), by_positions = largest_effect(maps, false);
-  std::size_t most_layers = 0;
-  for (const EffectMap& map : maps) most_layers = std::max(most_layers, map.layers.size());
+  std::size_t max_layers = 0;
+  for (const EffectMap& map : maps) max_layers = std::max(max_layers, map.layers.size());
   if (by_heads == 0 && by_positions == 0) return Maybe<Figure>::none("all effects are 0");
   const std::size_t columns = std::min<std::size_t>(maps.size(), 2), rows = (maps.size() + columns - 1) / columns;
   PanelGrid grid{columns > 1 ? page_width : column_width, 0};
@@ -118,7 +118,7 @@ Maybe<Figure> effect_map_figure(const std::string& name, std::span<const EffectM
   const double labels = label_room(maps);
   grid.bottom = 0.6 + labels;
   grid.down = 0.85 + labels;
-  const double panel = std::clamp(0.125 * static_cast<double>(most_layers), 1.1, 4.2);
+  const double panel = std::clamp(0.125 * static_cast<double>(max_layers), 1.1, 4.2);
   grid.height = grid.top + grid.bottom + panel * static_cast<double>(rows) + grid.down * static_cast<double>(rows - 1);
   PlotScript script;
   start_panels(script, grid);

@@ -24,7 +24,7 @@ using analyses::DirectionResult;
 using Interventions = std::span<const MeasuredInterventions>;
 using Patches = std::span<const MeasuredPatches>;
 
-constexpr std::size_t most_rows = 60;
+constexpr std::size_t max_rows = 60;
 
 std::string whole_name(const std::string& text) {
   return printable(text, text.size());
@@ -45,7 +45,7 @@ PaperTable interventions_table(const analyses::InterventionEffects& effects) {
   std::vector<const ControlledArm*> ordered;
   for (const ControlledArm& one : effects.arms) ordered.push_back(&one);
   std::ranges::stable_sort(ordered, std::greater<>(), [](const auto* one) { return std::abs(change_of(one->arm)); });
-  const std::size_t shown = std::min(ordered.size(), most_rows);
+  const std::size_t shown = std::min(ordered.size(), max_rows);
   const bool answer = effects.native_answer.has_value();
   PaperTable table{
       "interventions",

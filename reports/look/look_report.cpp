@@ -45,11 +45,11 @@ std::vector<Block> prompt_blocks(Looks looks) {
   blocks.push_back(paragraph(fmt::format("{}; {}. The prompt was taken as it is: no chat template was applied.",
                                          counted(length, "token"), look.bos_policy)));
   const std::size_t numbers = look.heads.size() * look.tokens.size() * static_cast<std::size_t>(look.top_count) * 2;
-  if (numbers > most_strip_numbers) {
-    blocks.push_back(absence(
-        fmt::format("No strip of tokens: that of {} and {} would hold {} numbers, and a page holds "
-                    "{} at most. The same command with --json prints them all.",
-                    counted(length, "token"), counted(look.heads.size(), "head"), numbers, most_strip_numbers)));
+  if (numbers > max_strip_numbers) {
+    blocks.push_back(
+        absence(fmt::format("No strip of tokens: that of {} and {} would hold {} numbers, and a page holds "
+                            "{} at most. The same command with --json prints them all.",
+                            counted(length, "token"), counted(look.heads.size(), "head"), numbers, max_strip_numbers)));
   } else {
     TokenStrip strip;
     for (std::int64_t position = 0; position < length; ++position)
@@ -70,12 +70,12 @@ std::vector<Block> prompt_blocks(Looks looks) {
     blocks.push_back(Html{token_strip(strip)});
   }
   std::string tokens = "<details><summary>The tokens</summary>\n<ol start=\"0\" class=\"tokens\">\n";
-  constexpr std::int64_t most_listed = 2000;
-  for (std::int64_t position = 0; position < std::min(length, most_listed); ++position)
+  constexpr std::int64_t max_listed = 2000;
+  for (std::int64_t position = 0; position < std::min(length, max_listed); ++position)
     tokens += fmt::format("<li>{}</li>\n", escape_html(position_text(look, position)));
   tokens += "</ol>\n";
-  if (length > most_listed)
-    tokens += fmt::format("<p>{} more are in tables/tokens.csv.</p>\n", counted(length - most_listed, "token"));
+  if (length > max_listed)
+    tokens += fmt::format("<p>{} more are in tables/tokens.csv.</p>\n", counted(length - max_listed, "token"));
   blocks.push_back(Html{tokens + "</details>\n"});
   return blocks;
 }

@@ -19,7 +19,7 @@ struct ReadLook {
 };
 
 /// Most numbers of the page's strip of tokens: of a longer prompt it is left out, and the page says so.
-inline constexpr std::size_t most_strip_numbers = 400'000;
+inline constexpr std::size_t max_strip_numbers = 400'000;
 
 /// Writes the page of a prompt into `out`: see write_files(). Besides the page there are tokens.csv, next.csv,
 /// heads.csv (every head at the query), keys.csv, and what was asked for: query.csv, lens.csv and

@@ -7,7 +7,7 @@
 namespace gainlens::reports {
 
 /// A page's script has no more bytes.
-inline constexpr std::size_t most_script_bytes = 20000;
+inline constexpr std::size_t max_script_bytes = 20000;
 
 /// The script of every page: the files of reports/page/script, joined by its join.cmake without comments and blanks,
 /// and with short names. It makes tables sortable and fills the parts of the page that need it: see embedded_data.h. A

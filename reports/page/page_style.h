@@ -13,7 +13,7 @@ std::string page_title(std::string_view what, std::string_view on = {});
 /// <head> of report.html with its style sheet and content policy, up to the opened <main>.
 std::string page_head(const std::string& title);
 
-/// From the end of <main> to the end of the file, with the page's script.
+/// What follows the end of <main>, with the page's script.
 std::string page_end();
 
 /// Whether a file begins as pages of gainlens do.

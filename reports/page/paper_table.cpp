@@ -9,7 +9,7 @@ namespace gainlens::reports {
 namespace {
 
 /// Tables of more columns are set closer.
-constexpr std::size_t most_usual_columns = 10;
+constexpr std::size_t max_usual_columns = 10;
 
 /// Whether a column but the first holds text, which is wrapped.
 bool is_wrapped(const PaperTable& table) {
@@ -66,7 +66,7 @@ std::string html_table(const PaperTable& table, int number) {
   check_rows(table);
   std::string html =
       fmt::format("<div class=\"table{}\" id=\"table-{}\"><table>\n<caption><b>Table {}.</b> {}</caption>\n<thead><tr>",
-                  table.columns.size() > most_usual_columns ? " wide" : "", table.name, number, to_html(table.caption));
+                  table.columns.size() > max_usual_columns ? " wide" : "", table.name, number, to_html(table.caption));
   html += html_spans(table);
   for (const Column& column : table.columns)
     html += fmt::format("<th scope=\"col\"{}>{}</th>", html_class(column), to_html(column.heading));

@@ -18,8 +18,8 @@ using analyses::Show;
 using analyses::TableColumn;
 using analyses::TableValue;
 
-constexpr std::size_t most_line = 100;
-constexpr std::size_t most_reasons = 5;  ///< the others are in JSON
+constexpr std::size_t max_line_width = 100;
+constexpr std::size_t max_reasons = 5;  ///< the others are in JSON
 
 bool is_text(const TableColumn& column) {
   return column.show.kind == Show::Kind::words || column.show.kind == Show::Kind::verbatim;
@@ -32,9 +32,9 @@ std::string heading_of(const TableColumn& column) {
 /// The reasons of what is missing, the first of them if there are many.
 std::vector<std::string> shown_reasons(const Table& table) {
   std::vector<std::string> reasons = analyses::reasons_of(table);
-  if (reasons.size() > most_reasons) {
-    const std::size_t left = reasons.size() - most_reasons;
-    reasons.resize(most_reasons);
+  if (reasons.size() > max_reasons) {
+    const std::size_t left = reasons.size() - max_reasons;
+    reasons.resize(max_reasons);
     reasons.push_back(fmt::format("number for {} more reasons, which --json has", left));
   }
   return reasons;
@@ -132,7 +132,7 @@ std::string wrapped(const std::string& text) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find(' ', at), text.size());
     const std::string word = text.substr(at, end - at);
-    if (!line.empty() && width_of(line) + 1 + width_of(word) > most_line) lines += std::exchange(line, {}) + '\n';
+    if (!line.empty() && width_of(line) + 1 + width_of(word) > max_line_width) lines += std::exchange(line, {}) + '\n';
     line += line.empty() ? word : ' ' + word;
     at = end + 1;
   }

@@ -11,7 +11,7 @@ namespace gainlens::reports {
 /// escape_html() and escape_latex(), which set no symbols.
 std::string to_html(std::string_view text);
 std::string to_latex(std::string_view text);
-/// For a gnuplot string in enhanced mode.
+/// A text as a gnuplot string in enhanced mode.
 std::string to_plot(std::string_view text);
 
 /// Text as HTML content or attribute value: no character of it is markup.

@@ -23,7 +23,7 @@ struct ComparedArms {
   std::size_t first_decision;  ///< place of its first row among the decisions
   std::string key;             ///< in summary.json; differs from those of the others
   std::string title;           ///< the same with names as the paper prints them
-  /// Numbers of the styles (palette.h) of both arms. An arm has one in the whole report. They can exceed most_runs.
+  /// Numbers of the styles (palette.h) of both arms. An arm has one in the whole report. They can exceed max_runs.
   std::size_t baseline_style, candidate_style;
 
   const std::string& label() const { return key; }

@@ -65,9 +65,9 @@ Maybe<Figure> filter_figure(const FilteredArm& arm, const std::string& name) {
   };
   if (!std::any_of(arm.layers.begin(), arm.layers.end(), known))
     return Maybe<Figure>::none("the filter was not in force after any epoch that all seeds have");
-  if (arm.layers.size() > most_runs)
+  if (arm.layers.size() > max_runs)
     return Maybe<Figure>::none(
-        fmt::format("{} layers; {} can be told apart in one figure", arm.layers.size(), most_runs));
+        fmt::format("{} layers; {} can be told apart in one figure", arm.layers.size(), max_runs));
   std::vector<LegendEntry> legend;
   for (std::size_t layer = 0; layer < arm.layers.size(); ++layer)
     legend.push_back({fmt::format("layer {}", layer), layer_style(layer).colour, 0, layer_style(layer).dash});
@@ -161,7 +161,7 @@ std::vector<Block> filter_blocks(TrainedRuns runs) {
       "models cannot be compared."};
   std::vector<Block> found;
   found.reserve(arms.size() + 2);
-  const std::size_t drawn = std::min(arms.size(), most_runs);
+  const std::size_t drawn = std::min(arms.size(), max_runs);
   for (std::size_t i = 0; i < drawn; ++i) {
     const std::string name = i == 0 ? "filter" : fmt::format("filter-{}", i + 1);
     found.emplace_back(CaptionedFigure{name, fmt::format("The filter of {}, by layer", arms[i].name), caption,

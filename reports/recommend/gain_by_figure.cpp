@@ -42,9 +42,9 @@ Rows rows_of(const CandidateGains& candidate, std::size_t metric, double shift) 
 }  // namespace
 
 Maybe<Figure> gain_by_figure(std::span<const CandidateGains> candidates) {
-  if (candidates.size() > most_runs)
+  if (candidates.size() > max_runs)
     return Maybe<Figure>::none(
-        fmt::format("{} candidates; {} can be told apart in one figure", candidates.size(), most_runs));
+        fmt::format("{} candidates; {} can be told apart in one figure", candidates.size(), max_runs));
   const auto& metrics = candidates.front().gains->points.front().comparison.metrics;
   const Extent across = conditions_of(candidates);
   const double step = 0.012 * (across.high > across.low ? across.high - across.low : 1);

@@ -13,7 +13,7 @@ using analyses::Measured;
 
 constexpr const char* missing_number = "–";
 
-/// Without the 0 before the point, and with a minus that is as wide as a plus.
+/// A number without the 0 before the point, and with a minus that is as wide as a plus.
 std::string without_zero(std::string text) {
   const std::size_t start = text.find_first_of("0123456789");
   if (text.compare(start, 2, "0.") == 0) text.erase(start, 1);

@@ -87,9 +87,9 @@ std::string quintile_bars_in_words(const RecommenderResults& results, std::size_
 }
 
 Maybe<Figure> quintiles_figure(const RecommenderResults& results, std::size_t metric, const std::string& name) {
-  if (results.arms.size() > most_runs)
+  if (results.arms.size() > max_runs)
     return Maybe<Figure>::none(
-        fmt::format("{} arms; {} can be told apart in one figure", results.arms.size(), most_runs));
+        fmt::format("{} arms; {} can be told apart in one figure", results.arms.size(), max_runs));
   std::vector<Panel> panels;
   if (results.by_item.strata.users.size() > 1)
     panels.push_back({results.by_item, &ArmResult::by_item, "items", "by item frequency"});

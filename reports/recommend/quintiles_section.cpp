@@ -90,9 +90,9 @@ void add_quintiles_json(const TrainedRun& trained, OrderedJson& summary) {
     json = to_json(grouping.users);
     json["arms"] = OrderedJson::object();
     for (const ArmResult& arm : results.arms) {
-      OrderedJson& of_arm = json["arms"][arm.name] = OrderedJson::object();
+      OrderedJson& arm_json = json["arms"][arm.name] = OrderedJson::object();
       for (std::size_t metric = 0; metric < results.metrics.size(); ++metric) {
-        OrderedJson& values = of_arm[results.metrics[metric].name()] = OrderedJson::array();
+        OrderedJson& values = arm_json[results.metrics[metric].name()] = OrderedJson::array();
         for (const auto& stratum : arm.*(grouping.strata)) values.push_back(to_json(stratum[metric]));
       }
     }

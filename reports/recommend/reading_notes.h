@@ -8,7 +8,7 @@
 
 namespace gainlens::reports {
 
-/// On numbers that are copied from the paper; empty without a data set of the paper.
+/// A note on numbers that are copied from the paper; empty without a data set of the paper.
 std::string_view paper_note(const analyses::PaperMatch& paper);
 
 /// What the numbers of a comparison of recommenders do not say.

@@ -36,7 +36,8 @@ struct Point {
   bool differs = false, is_reference = false;
 };
 
-/// In the unit of the metric: the reference times the paired ratio, so that bars and band compare with one line.
+/// A point in the unit of the metric: the reference times the paired ratio, so that bars and band compare with one
+/// line.
 Point point_of(const SettingResult& setting, double reference) {
   Point point{.text = setting.text, .place = setting.place, .y = no_value, .differs = setting.differs()};
   if (setting.same_ranks) point.y = reference;
@@ -154,8 +155,8 @@ analyses::Maybe<Figure> sensitivity_figure(const Sensitivity& sensitivity, KnobG
   for (const KnobResult& knob : sensitivity.knobs)
     if (group_of(knob) == group) knobs.push_back(&knob);
   if (knobs.empty()) return Missing::none("no knob of this group was varied");
-  if (knobs.size() > most_panels)
-    return Missing::none(fmt::format("{} knobs; {} panels fit one figure", knobs.size(), most_panels));
+  if (knobs.size() > max_panels)
+    return Missing::none(fmt::format("{} knobs; {} panels fit one figure", knobs.size(), max_panels));
   const double reference = sensitivity.reference.mean;
   if (!(reference > 0)) return Missing::none("the mean of the reference is 0");
 

@@ -79,14 +79,14 @@ void start_panel(PlotScript& script, std::size_t panel, const analyses::Compared
       .y_axis(reach.low, reach.high, 0.06);
 }
 
-/// By layer, in their order: place and mean over the heads that have a value, of the runs with one.
+/// Place and mean over the heads that have a value, by layer in their order, of the runs with one.
 std::map<std::int64_t, Rows> rows_of_layers(const Series& series, std::size_t quantity) {
   std::map<std::int64_t, Rows> layers;
   for (const SeriesPoint& point : series.points) {
     std::map<std::int64_t, std::vector<double>> values;
     for (const analyses::HeadDifference& head : point.heads)
       if (head.quantities[quantity].second) values[head.layer].push_back(*head.quantities[quantity].second);
-    for (const auto& [layer, of_heads] : values) layers[layer].push_back({point.place, analyses::mean(of_heads)});
+    for (const auto& [layer, head_values] : values) layers[layer].push_back({point.place, analyses::mean(head_values)});
   }
   return layers;
 }

@@ -58,7 +58,7 @@ PaperTable lemma_table(Runs runs) {
       const analyses::LemmaHead& head = heads[i];
       table.rows.push_back({std::to_string(head.layer), std::to_string(head.head), shown(head.first_norm),
                             shown(head.min_norm), shown(head.alignment), shown(head.estimate_norm), shown(head.bound),
-                            shown(head.bos_mass), shown(head.slack), shown(analyses::least_slack(head)),
+                            shown(head.bos_mass), shown(head.slack), shown(analyses::smallest_slack(head)),
                             fmt::format("{:.1f}%", 100 * head.vacuous), shown(head.gain_bound),
                             fmt::format("{:.1f}%", 100 * head.gain_violated)});
     }
@@ -96,9 +96,9 @@ PaperTable statements_table(Runs runs) {
       return run.of(analyses::audit).statements.at(i);
     };
     table.rows.push_back(
-        {statements[i].claim, of_each(runs, [&](const SweepRun& run) { return said(run).finding; }),
-         of_each(runs, [&](const SweepRun& run) { return said(run).conclusion; }),
-         of_each(runs, [&](const SweepRun& run) { return std::string(analyses::name_of(said(run).outcome)); })});
+        {statements[i].claim, each_run_said(runs, [&](const SweepRun& run) { return said(run).finding; }),
+         each_run_said(runs, [&](const SweepRun& run) { return said(run).conclusion; }),
+         each_run_said(runs, [&](const SweepRun& run) { return std::string(analyses::name_of(said(run).outcome)); })});
   };
   for (std::size_t i = 0; i < statements.size(); ++i) {
     if (!statements[i].on_recommenders) add(i);

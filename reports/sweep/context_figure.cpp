@@ -39,15 +39,15 @@ struct Subject {
   const Context* context;
 };
 
-/// Of one run with several kinds of attention: each kind, because a mean over them is true of neither. Of several runs:
-/// each run, by the kind with the longest window where it has several.
+/// What the figure draws. One run with several kinds of attention: each kind, because a mean over them is true of
+/// neither. Several runs: each run, by the kind with the longest window where it has several.
 std::vector<Subject> subjects(Runs runs) {
   std::vector<Subject> found;
   for (const SweepRun& run : runs) {
     const auto& kinds = run.of(analyses::context_by_attention);
     if (kinds.empty()) {
       found.push_back({run.label(), &run.of(analyses::context)});
-    } else if (runs.size() > 1 || kinds.size() > most_runs) {
+    } else if (runs.size() > 1 || kinds.size() > max_runs) {
       found.push_back({run.label(), &analyses::widest(kinds).context});
     } else {
       for (const analyses::KindContext& kind : kinds) found.push_back({kind.attention, &kind.context});

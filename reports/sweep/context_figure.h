@@ -12,7 +12,7 @@ namespace gainlens::reports {
 /// one scale, against context length. Several runs are overlaid, one colour, marker and dash for each (palette.h), and
 /// likewise the kinds of attention of one run; a line that lacks a quantity is left out of its panel. Missing, with the
 /// reason, where no run has anything to show.
-/// @param runs  at least one, at most most_runs; so for every figure of a sweep
+/// @param runs  at least one, at most max_runs; so for every figure of a sweep
 analyses::Maybe<Figure> context_figure(Runs runs);
 
 /// What the context figure draws, for its caption to explain.

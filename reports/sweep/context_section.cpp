@@ -72,7 +72,7 @@ std::string marked_length(const analyses::ContextPoint& point) {
 
 /// What the stars of a table mean: a sentence for each run that has some; empty where none has.
 std::string stars(Runs runs, const std::function<std::string(const SweepRun&)>& apart) {
-  const std::string said = of_runs(runs, apart);
+  const std::string said = runs_said(runs, apart);
   return said.empty() ? ""
                       : fmt::format(
                             " * Growth is not judged at this length: {}. A change since such a length contains what "
@@ -84,15 +84,16 @@ PaperTable context_table(Runs runs) {
   const auto has_gate = [](const SweepRun& run) { return bool(run.of(analyses::context).points.front().gate); };
   const bool gated = std::any_of(runs.begin(), runs.end(), has_gate);
   const analyses::Context& context = runs.front().of(analyses::context);
-  PaperTable table{
-      "context",
-      fmt::format(
-          "Evidence by context length: means over the deep layers' last-quarter queries ({}), "
-          "with 95% intervals of the mean over chunks; the ratio is of means, Δ the mean change "
-          "of the chunks' logarithms since T_min, each with its own interval.",
-          of_each(runs, [](const SweepRun& run) { return layers_in_words(run.of(analyses::context).deep_layers); })),
-      {{"T (tokens)"}, {"n_eff (keys)"}, {"lambda_obs / lambda_obs(T_min)"}, {"Δ ln lambda_obs (nats)"}},
-      {}};
+  PaperTable table{"context",
+                   fmt::format("Evidence by context length: means over the deep layers' last-quarter queries ({}), "
+                               "with 95% intervals of the mean over chunks; the ratio is of means, Δ the mean change "
+                               "of the chunks' logarithms since T_min, each with its own interval.",
+                               each_run_said(runs,
+                                             [](const SweepRun& run) {
+                                               return layers_in_words(run.of(analyses::context).deep_layers);
+                                             })),
+                   {{"T (tokens)"}, {"n_eff (keys)"}, {"lambda_obs / lambda_obs(T_min)"}, {"Δ ln lambda_obs (nats)"}},
+                   {}};
   if (gated) {
     table.caption += fmt::format(
         " Flat: whether logit(gate) is equivalent to flat within ±{:g} (TOST, level 0.05); {}. Difference: Δ "

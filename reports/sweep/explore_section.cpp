@@ -22,7 +22,7 @@ constexpr std::pair<std::string_view, std::string_view> scatters[] = {
 };
 
 /// Groups of sinks of one layer and length that a page holds: those with the largest mass of a head.
-constexpr std::size_t most_groups = 24;
+constexpr std::size_t max_groups = 24;
 
 /// A label for lists and axes, which take plain text alone. Means of one scalar over different queries say which.
 std::string plain_label(const runfile::HeadQuantity& quantity, const HeadMeans& means) {
@@ -78,7 +78,7 @@ void add_sinks(const SweepRun& run, const HeadMeans& means, OrderedJson& words, 
     if (*std::max_element(group.mass.begin(), group.mass.end()) == 0) continue;  // seen by early queries only
     if (place != std::pair(group.length, group.layer)) there = 0;
     place = {group.length, group.layer};
-    if (++there > most_groups) {
+    if (++there > max_groups) {
       ++left_out;
       continue;
     }
@@ -100,7 +100,7 @@ void add_sinks(const SweepRun& run, const HeadMeans& means, OrderedJson& words, 
       {"full", full},
       {"mass", mass - means.quantities.begin()},
       {"note", left_out == 0 ? std::string()
-                             : fmt::format(" The page holds the {} tokens with most mass of each layer.", most_groups)},
+                             : fmt::format(" The page holds the {} tokens with most mass of each layer.", max_groups)},
       {"rows", rows},
       {"at", data.add(masses)}};
 }

@@ -42,7 +42,7 @@ CsvTable unseen_csv(const analyses::TheoryEquivalence& test) {
 }
 
 PaperTable theory_table(Runs runs) {
-  const std::string fitted = of_each(runs, [](const SweepRun& run) {
+  const std::string fitted = each_run_said(runs, [](const SweepRun& run) {
     return "lambda = " + shown(run.of(analyses::gain_theory).prior_precision) + ".";
   });
   PaperTable table{"gain-theory",

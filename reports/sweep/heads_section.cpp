@@ -30,7 +30,7 @@ struct HeadColumns {
   std::vector<double> values;
 };
 
-/// Of each chunk's smallest, the smallest over chunks; of all else the mean over chunks. NaN if no chunk has a value.
+/// The smallest over chunks, of each chunk's smallest; of all else the mean over chunks. NaN if no chunk has a value.
 double over_chunks(const analyses::Cells& cells, const std::string& name, const analyses::Length& length,
                    std::size_t layer, std::size_t head, std::size_t last) {
   std::size_t left_out = 0;
@@ -46,11 +46,11 @@ double over_chunks(const analyses::Cells& cells, const std::string& name, const 
 std::vector<HeadColumns> further_columns(const SweepRun& run, const HeadMeans& means) {
   std::vector<HeadColumns> all;
   for (const runfile::DatasetInfo& info : runfile::schema()) {
-    const bool of_heads = std::find(info.axes.begin(), info.axes.end(), runfile::Axis::head) != info.axes.end();
+    const bool by_head = std::find(info.axes.begin(), info.axes.end(), runfile::Axis::head) != info.axes.end();
     const bool is_mean =
         std::any_of(means.quantities.begin(), means.quantities.end(),
                     [&](const HeadMeans::Quantity& quantity) { return quantity.info.name == info.name; });
-    if (info.group != runfile::Group::summary || !of_heads || is_mean) continue;
+    if (info.group != runfile::Group::summary || !by_head || is_mean) continue;
     const auto cells = analyses::Cells::read(run.reader(), fmt::format("summary/{}", info.name));
     if (!cells) continue;
     HeadColumns columns;
@@ -152,7 +152,7 @@ Caption heatmap_caption(Runs runs, const std::string& name) {
     const analyses::Heatmap* map = first_map(run, name);
     return map ? format_count(map->length.tokens) : std::string();
   };
-  std::string shows = fmt::format("Mean over chunks of {} tokens, {}.", of_runs(runs, tokens),
+  std::string shows = fmt::format("Mean over chunks of {} tokens, {}.", runs_said(runs, tokens),
                                   first_map(*mapped, name)->quantity.averaged_over());
   if (runs.size() > 1) shows += " The runs share the colour scale.";
   const auto& kinds = mapped->reader().attention();

@@ -29,7 +29,7 @@ struct Range {
   double low = std::numeric_limits<double>::infinity();
   double high = -std::numeric_limits<double>::infinity();
 
-  /// Over more than a decade a linear scale would give most heads one colour.
+  /// Whether the scale is logarithmic. Over more than a decade a linear scale would give most heads one colour.
   bool logarithmic() const { return low > 0 && high >= 10 * low; }
 };
 
@@ -125,10 +125,10 @@ void draw(PlotScript& script, const MapPanel& panel, std::size_t index, const Ra
 /// The panels of a figure: of one run its maps side by side; of several the runs side by side, or below each other
 /// where each has two maps.
 PanelGrid grid_of(const std::vector<MapPanel>& panels, std::size_t maps) {
-  std::size_t most_layers = 0;
+  std::size_t max_layers = 0;
   bool key = false;
   for (const MapPanel& panel : panels) {
-    most_layers = std::max(most_layers, panel.map->layers.size());
+    max_layers = std::max(max_layers, panel.map->layers.size());
     const CellRows cells = cells_of(*panel.map);
     key = key || !cells.missing.empty() || !cells.constructed.empty();
   }
@@ -142,7 +142,7 @@ PanelGrid grid_of(const std::vector<MapPanel>& panels, std::size_t maps) {
   grid.across = 0.95;
   grid.bottom = key ? 0.55 : 0.38;
   grid.down = key ? 0.8 : 0.65;
-  const double panel = std::clamp(0.125 * static_cast<double>(most_layers), 1.1, 4.2);  // every layer a row of its own
+  const double panel = std::clamp(0.125 * static_cast<double>(max_layers), 1.1, 4.2);  // every layer a row of its own
   grid.height = grid.top + grid.bottom + panel * static_cast<double>(rows) + grid.down * static_cast<double>(rows - 1);
   return grid;
 }

@@ -11,12 +11,13 @@ namespace gainlens::reports {
 namespace {
 
 PaperTable neighbours_table(Runs runs) {
-  PaperTable table{"neighbours",
-                   fmt::format("How alike neighbouring chunks of one length are: lag-1 correlation of chunk means over "
-                               "the deep layers' last-quarter queries, in text order. {}",
-                               of_each(runs, [](const SweepRun& run) { return run.of(analyses::neighbours).finding; })),
-                   {{"T (tokens)"}, {"chunks"}},
-                   {}};
+  PaperTable table{
+      "neighbours",
+      fmt::format("How alike neighbouring chunks of one length are: lag-1 correlation of chunk means over "
+                  "the deep layers' last-quarter queries, in text order. {}",
+                  each_run_said(runs, [](const SweepRun& run) { return run.of(analyses::neighbours).finding; })),
+      {{"T (tokens)"}, {"chunks"}},
+      {}};
   for (const auto& [dataset, name] : analyses::neighbour_quantities) table.columns.push_back({std::string(name)});
   add_runs(table, runs, [&](const SweepRun& run) {
     std::map<std::int64_t, std::vector<std::string>> rows;  // tokens -> cells

@@ -36,7 +36,7 @@ std::string joined(Runs runs, const std::vector<std::string>& said) {
 
 }  // namespace
 
-std::string of_each(Runs runs, const RunSentence& sentence) {
+std::string each_run_said(Runs runs, const RunSentence& sentence) {
   return joined(runs, said_by(runs, sentence));
 }
 
@@ -45,7 +45,7 @@ std::string sentences_of(Runs runs, const RunSentence& sentence) {
   return said.size() == 1 ? capitalised(said.front()) : joined(runs, said);
 }
 
-std::string of_runs(Runs runs, const RunSentence& phrase) {
+std::string runs_said(Runs runs, const RunSentence& phrase) {
   std::vector<std::pair<std::string, std::string>> said;  // phrase, labels
   for (const SweepRun& run : runs) {
     const std::string text = phrase(run);
@@ -64,7 +64,7 @@ std::string of_runs(Runs runs, const RunSentence& phrase) {
 }
 
 std::string bos_sentence(Runs runs) {
-  return fmt::format("BOS policy: {}.", of_runs(runs, [](const SweepRun& run) {
+  return fmt::format("BOS policy: {}.", runs_said(runs, [](const SweepRun& run) {
                        return run.request().bos_policy +
                               (run.request().bos ? "" : "; no BOS token is put in front, so BOS is an ordinary token");
                      }));

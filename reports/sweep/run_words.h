@@ -14,18 +14,18 @@ using RunSentence = std::function<std::string(const SweepRun&)>;
 
 /// What each run says, with its label in front where there are several; a run that says nothing is left out. Where all
 /// runs say the same, it is said once, without label.
-std::string of_each(Runs runs, const RunSentence& sentence);
+std::string each_run_said(Runs runs, const RunSentence& sentence);
 /// The same as sentences of their own: with a capital where no label comes first.
 std::string sentences_of(Runs runs, const RunSentence& sentence);
 
 /// A phrase that holds of the runs; a run without one is left out. Once where it is the same, else each with its
 /// labels: "1k (plain), 2k (gated, deep)".
-std::string of_runs(Runs runs, const RunSentence& phrase);
+std::string runs_said(Runs runs, const RunSentence& phrase);
 
 /// "BOS policy: ...", once where it is the same for all.
 std::string bos_sentence(Runs runs);
 
-/// For captions of overlaid figures; empty for one run.
+/// A sentence for captions of overlaid figures; empty for one run.
 std::string overlay_sentence(Runs runs);
 
 /// "<b>label.</b> " where there are several runs, else nothing. HTML.

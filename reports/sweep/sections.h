@@ -68,7 +68,7 @@ struct KindEvidence {
   std::set<std::int64_t> set_apart;                   ///< lengths at which growth is not judged: see analyses::Growth
   std::vector<std::pair<std::int64_t, double>> full;  ///< the others: tokens, n_eff
 };
-/// Of every kind with a value: global attention first.
+/// The evidence of every kind with a value, global attention first.
 std::vector<KindEvidence> evidence_by_kind(const SweepRun& run);
 
 /// Union of the lengths of the runs that have a complete chunk, ascending: the axis of their figures.

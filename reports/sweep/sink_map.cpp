@@ -252,12 +252,12 @@ namespace {
 using Clause = std::tuple<std::string, bool, bool>;
 
 /// "BOS, a", in the order of the heads.
-/// @param of_head  MappedHead's token or early_token
-std::string tokens_of_heads(const std::vector<const MappedHead*>& heads, std::string MappedHead::*of_head,
+/// @param token_of  MappedHead's token or early_token
+std::string tokens_of_heads(const std::vector<const MappedHead*>& heads, std::string MappedHead::*token_of,
                             const std::function<std::string(const std::string&)>& token) {
   std::vector<std::string> tokens;
   for (const MappedHead* head : heads) {
-    if (std::find(tokens.begin(), tokens.end(), head->*of_head) == tokens.end()) tokens.push_back(head->*of_head);
+    if (std::find(tokens.begin(), tokens.end(), head->*token_of) == tokens.end()) tokens.push_back(head->*token_of);
   }
   constexpr std::size_t most = 3;
   std::string named;
@@ -266,7 +266,7 @@ std::string tokens_of_heads(const std::vector<const MappedHead*>& heads, std::st
   return named;
 }
 
-/// Of each kind of attention, and of BOS and of other tokens: the heads with mass in the layers that have such a sink.
+/// The heads with mass in the layers that have such a sink, for each kind of attention, for BOS and for other tokens.
 /// Last the sinks that early queries alone see.
 std::vector<std::pair<Clause, std::vector<const MappedHead*>>> clauses_of(const SinkMap& map) {
   std::set<std::tuple<std::int64_t, std::string, bool>> layers;  // with a sink: number, attention, elsewhere

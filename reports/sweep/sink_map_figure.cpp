@@ -89,14 +89,14 @@ std::string plot_map(PlotScript& script, const MapRows& rows, std::size_t index,
 Maybe<Figure> sink_map_figure(Runs runs) {
   std::vector<MapRows> maps;
   std::vector<const SweepRun*> mapped;
-  std::size_t most_layers = 0;
+  std::size_t max_layers = 0;
   double largest = 0;
   for (const SweepRun& run : runs) {
     const auto& map = run.of(sink_map);
     if (!map) continue;
     maps.push_back(rows_of_map(*map));
     mapped.push_back(&run);
-    most_layers = std::max(most_layers, run.reader().layers().size());
+    max_layers = std::max(max_layers, run.reader().layers().size());
     for (const std::vector<double>& cell : maps.back().valued) largest = std::max(largest, cell[2]);
   }
   if (mapped.empty()) return Maybe<Figure>::none(runs.front().of(sink_map).reason());
@@ -111,7 +111,7 @@ Maybe<Figure> sink_map_figure(Runs runs) {
   grid.right = 0.52;
   grid.across = 0.95;
   grid.bottom = 0.4 + legend_height(legend, width);
-  const double panel = std::clamp(0.125 * static_cast<double>(most_layers), 1.1, 2.5);  // it has to fit a first screen
+  const double panel = std::clamp(0.125 * static_cast<double>(max_layers), 1.1, 2.5);  // it has to fit a first screen
   grid.height = grid.top + grid.bottom + panel * grid.rows + grid.down * (grid.rows - 1);
 
   PlotScript script;

@@ -141,10 +141,11 @@ PaperTable inference_table(Runs runs) {
                   "relation to it; what r is by chance alone, where that is not 0, follows it, and p is of the "
                   "difference. Without a layer: the range of r with one layer left out, which has no level. Without a "
                   "text: the 95% interval from leaving out one stretch of text at a time. {}",
-                  of_each(runs,
-                          [](const SweepRun& run) {
-                            return resampling_of(run.of(analyses::sink_vs_k)) + refusals(run.of(analyses::sink_vs_k));
-                          })),
+                  each_run_said(runs,
+                                [](const SweepRun& run) {
+                                  return resampling_of(run.of(analyses::sink_vs_k)) +
+                                         refusals(run.of(analyses::sink_vs_k));
+                                })),
       {{"K of", true},
        {"heads"},
        {"r pooled"},
@@ -185,10 +186,10 @@ PaperTable sinks_table(Runs runs) {
                                "share of the head's chunks whose mean attention to BOS exceeds 0.3. tables/sinks.csv "
                                "has all heads.",
                                most,
-                               of_each(runs,
-                                       [](const SweepRun& run) {
-                                         return analyses::list_lengths(run.of(analyses::sink_vs_k).lengths);
-                                       })),
+                               each_run_said(runs,
+                                             [](const SweepRun& run) {
+                                               return analyses::list_lengths(run.of(analyses::sink_vs_k).lengths);
+                                             })),
                    {{"layer"},
                     {"head"},
                     {"attention"},
@@ -243,7 +244,7 @@ std::string sink_numbers(const SweepRun& run) {
 }
 
 Caption sink_vs_k_caption(Runs runs) {
-  const std::string apart = of_runs(runs, [](const SweepRun& run) {
+  const std::string apart = runs_said(runs, [](const SweepRun& run) {
     const analyses::SinkVsK& result = run.of(analyses::sink_vs_k);
     const auto hidden = static_cast<std::size_t>(std::count_if(
         result.points.begin(), result.points.end(), [](const analyses::SinkPoint& point) { return point.set_apart; }));
@@ -251,20 +252,21 @@ Caption sink_vs_k_caption(Runs runs) {
     if (hidden == result.points.size()) return std::string("No head can see BOS.");
     return fmt::format("{} that cannot see BOS {} not drawn.", counted(hidden, "head"), hidden == 1 ? "is" : "are");
   });
-  return {fmt::format(
-              "One point a head, means over chunks at {}; dotted lines at BOS mass 0.05 and 0.3, where a head reaches "
-              "them.{} {}",
-              of_runs(runs,
-                      [](const SweepRun& run) { return analyses::list_lengths(run.of(analyses::sink_vs_k).lengths); }),
-              (runs.size() > 1 ? std::string(" Each run has its colour and marker.")
-                               : std::string(" Colour is the layer.")) +
-                  (apart.empty() ? "" : " " + apart),
-              sentences_of(runs, sink_numbers)),
-          "Whether heads that watch BOS are those with a gain near 1: (c) takes BOS out first, and (b) the scale of "
-          "the values.",
-          "A sink forces n_eff towards 1 and S towards 0, hence K towards 2d/(1+2d): (a) holds some of its relation by "
-          "arithmetic. A correlation across layers may be one of depth; that within layers is not. Points are not "
-          "independent: the table sets permutation tests beside each naive p."};
+  return {
+      fmt::format(
+          "One point a head, means over chunks at {}; dotted lines at BOS mass 0.05 and 0.3, where a head reaches "
+          "them.{} {}",
+          runs_said(runs,
+                    [](const SweepRun& run) { return analyses::list_lengths(run.of(analyses::sink_vs_k).lengths); }),
+          (runs.size() > 1 ? std::string(" Each run has its colour and marker.")
+                           : std::string(" Colour is the layer.")) +
+              (apart.empty() ? "" : " " + apart),
+          sentences_of(runs, sink_numbers)),
+      "Whether heads that watch BOS are those with a gain near 1: (c) takes BOS out first, and (b) the scale of "
+      "the values.",
+      "A sink forces n_eff towards 1 and S towards 0, hence K towards 2d/(1+2d): (a) holds some of its relation by "
+      "arithmetic. A correlation across layers may be one of depth; that within layers is not. Points are not "
+      "independent: the table sets permutation tests beside each naive p."};
 }
 
 std::vector<std::string> sinks_files() {

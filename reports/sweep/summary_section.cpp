@@ -17,7 +17,7 @@
 namespace gainlens::reports {
 namespace {
 
-constexpr std::size_t most_strong_heads = 5;
+constexpr std::size_t max_strong_heads = 5;
 
 std::string dressed_token(const std::string& token) {
   return token == "BOS" ? token : "<code class=\"token\">" + escape_html(token) + "</code>";
@@ -77,7 +77,7 @@ Caption map_caption(Runs runs) {
       std::find_if(runs.begin(), runs.end(), [](const SweepRun& run) { return bool(run.of(sink_map)); });
   if (mapped == runs.end()) return {};
   const SinkMap& map = *mapped->of(sink_map);
-  const std::string tokens = of_runs(runs, [](const SweepRun& run) {
+  const std::string tokens = runs_said(runs, [](const SweepRun& run) {
     return run.of(sink_map) ? format_count(run.of(sink_map)->length.tokens) : std::string();
   });
   const std::string what =
@@ -107,14 +107,14 @@ PaperTable strongest_table(Runs runs) {
       "strongest-sinks",
       fmt::format("The {} heads with the largest {}, and the token that takes most of it; tables/sink-map.csv has all "
                   "heads. Value: norm of the token's value by {}.",
-                  most_strong_heads, everywhere ? "sink mass" : "BOS mass",
+                  max_strong_heads, everywhere ? "sink mass" : "BOS mass",
                   everywhere ? "the median of its KV head" : "the mean of later keys"),
       {{"layer.head"}, {"attention", true}, {"token", true, true}, {"mass"}, {"value"}},
       {}};
   bool at_least = false;
   add_runs(table, runs, [&](const SweepRun& run) {
     if (!run.of(sink_map)) return;
-    for (const MappedHead* head : strongest(*run.of(sink_map), most_strong_heads)) {
+    for (const MappedHead* head : strongest(*run.of(sink_map), max_strong_heads)) {
       at_least = at_least || head->mass.at_least;
       table.rows.push_back({fmt::format("{}.{}", head->layer, head->head), head->attention, head->token,
                             shown(head->mass), shown(head->value_ratio)});
@@ -191,7 +191,7 @@ void add_summary_json(const SweepRun& run, OrderedJson& summary) {
   sinks["sink_heads"] = map->sinks();
   sinks["for_early_queries_only"] = map->early();
   OrderedJson& heads = sinks["strongest"] = OrderedJson::array();
-  for (const MappedHead* head : strongest(*map, most_strong_heads)) {
+  for (const MappedHead* head : strongest(*map, max_strong_heads)) {
     heads.push_back({{"layer", head->layer},
                      {"head", head->head},
                      {"token", head->token},

@@ -51,8 +51,8 @@ std::string header(Runs runs) {
 }  // namespace
 
 std::vector<SweepRun> overlay(std::span<const RunInput> inputs, const analyses::Options& options) {
-  CHECK(!inputs.empty() && inputs.size() <= most_runs, "report: {} runs; 1 to {} can be told apart in one figure",
-        inputs.size(), most_runs);
+  CHECK(!inputs.empty() && inputs.size() <= max_runs, "report: {} runs; 1 to {} can be told apart in one figure",
+        inputs.size(), max_runs);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       CHECK(inputs[i].label != inputs[j].label, "report: two runs are called '{}'; give each a name of its own",

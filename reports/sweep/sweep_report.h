@@ -12,7 +12,7 @@ namespace gainlens::reports {
 /// Writes the report of a sweep, or of several with the figures overlaid and their differences tabulated, into `out`:
 /// see write_files(). The same runs give the same bytes. A section that fails is named in the result; the others are
 /// written.
-/// @param runs  at least one, at most `most_runs`, their labels all different
+/// @param runs  at least one, at most `max_runs`, their labels all different
 /// @throws InvalidArgument  see analyses::sink_lengths(), deep_layers(), usable_lengths() and compare(); `out` cannot
 ///     be written to; too many runs, two of one label, one run given twice
 /// @throws RunFailed        see write_files()

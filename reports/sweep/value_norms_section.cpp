@@ -48,7 +48,7 @@ Caption value_norms_caption(Runs runs) {
       std::find_if(runs.begin(), runs.end(), [](const SweepRun& run) { return bool(run.of(value_norms_of)); });
   if (drawn == runs.end()) return {};
   return {fmt::format("Euclidean norms of value vectors at the longest context ({} tokens), means over chunks{}.{} {}",
-                      of_runs(runs, norm_tokens),
+                      runs_said(runs, norm_tokens),
                       runs.size() > 1 ? " and KV heads" : "; in (b) one point a KV head, coloured by layer",
                       overlay_sentence(runs), sentences_of(runs, norm_numbers)),
           "Whether the value that a sink attends to is short, which the sink-necessity lemma asks for.",

@@ -17,7 +17,7 @@ using analyses::Attributions;
 using analyses::EstimatedArm;
 using analyses::EstimatedKind;
 
-constexpr std::size_t most_estimates = 40;
+constexpr std::size_t max_estimates = 40;
 
 std::string whole(const std::string& text) {
   return printable(text, text.size());
@@ -76,7 +76,7 @@ std::string print_attributions(const Attributions& attributions, const std::stri
                                            *attributions.other, number)
                              : fmt::format("native    {:.4f}: {}\n\n", attributions.native, number);
   const std::vector<std::size_t> places = analyses::by_size(attributions);
-  const std::size_t shown = std::min(places.size(), most_estimates);
+  const std::size_t shown = std::min(places.size(), max_estimates);
   std::size_t width = std::string_view("intervention").size();
   for (std::size_t i = 0; i < shown; ++i)
     width = std::max(width, whole(attributions.arms[places[i]].intervention).size());

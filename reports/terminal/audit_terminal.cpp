@@ -15,8 +15,8 @@ using analyses::SinkLemma;
 using analyses::Statement;
 
 constexpr std::size_t strongest_heads = 8;
-constexpr std::size_t least_met_heads = 4;
-constexpr std::size_t most_short_keys = 8;
+constexpr std::size_t min_met_heads = 4;
+constexpr std::size_t max_short_keys = 8;
 constexpr std::size_t columns = 110;
 
 /// Words broken into lines of at most `columns`, each after `indent` spaces; ended by a line break.
@@ -46,7 +46,7 @@ std::string header() {
 
 std::string row(const LemmaHead& head) {
   const std::string slack = head.slack ? fmt::format("{:.3f}", *head.slack) : "-";
-  const analyses::Measured least = analyses::least_slack(head);
+  const analyses::Measured least = analyses::smallest_slack(head);
   return fmt::format(
       "{:>5} {:>4}  {:>7.3g} {:>7.3g} {:>5.2f} {:>7.3g}  {:>6.3f} {:>7.3f} {:>7} {:>9} {:>7.1f}%  {:>7.3f} "
       "{:>5.1f}%{}\n",
@@ -73,7 +73,7 @@ std::vector<const LemmaHead*> first_heads(const SinkLemma& lemma, std::size_t co
 
 std::string table(const SinkLemma& lemma, bool all_heads) {
   std::string text;
-  if (all_heads || lemma.heads.size() <= strongest_heads + least_met_heads) {
+  if (all_heads || lemma.heads.size() <= strongest_heads + min_met_heads) {
     text += header();
     for (const LemmaHead& head : lemma.heads) text += row(head);
     return text;
@@ -84,8 +84,8 @@ std::string table(const SinkLemma& lemma, bool all_heads) {
            lemma, strongest_heads, [](const LemmaHead*a, const LemmaHead*b) { return analyses::binds_more(*a, *b); }))
     text += row(*head);
   auto near = first_heads(lemma, lemma.heads.size(), nearer);
-  std::erase_if(near, [](const LemmaHead* head) { return !analyses::least_slack(*head); });
-  near.resize(std::min(near.size(), least_met_heads));
+  std::erase_if(near, [](const LemmaHead* head) { return !analyses::smallest_slack(*head); });
+  near.resize(std::min(near.size(), min_met_heads));
   if (!near.empty()) text += "Heads where it is met most narrowly\n" + header();
   for (const LemmaHead* head : near) text += row(*head);
   return text + fmt::format("({} in all; --all prints every one)\n", counted(lemma.heads.size(), "head"));
@@ -130,7 +130,7 @@ std::string short_keys_text(const analyses::Audit& audit, bool all_heads) {
   std::stable_sort(keys.begin(), keys.end(), [](const auto* a, const auto* b) { return a->mass > b->mass; });
   text += fmt::format("{:>5} {:>4}  {:>6} {:>13}  {:>9} {:>12}  {}\n", "layer", "head", "mass", "|v| of median",
                       "chunks", "not at key 0", "token");
-  const std::size_t shown = all_heads ? keys.size() : std::min(keys.size(), most_short_keys);
+  const std::size_t shown = all_heads ? keys.size() : std::min(keys.size(), max_short_keys);
   for (std::size_t i = 0; i < shown; ++i) {
     text +=
         fmt::format("{:>5} {:>4}  {:>6.3f} {:>13.2f}  {:>9} {:>12}  {}\n", keys[i]->layer, keys[i]->head, keys[i]->mass,

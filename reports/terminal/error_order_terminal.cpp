@@ -61,7 +61,7 @@ std::string in_words(const SeedEstimate& rho, const std::string& beyond) {
       return fmt::format("The precision orders users the wrong way{}: with a higher one the error is larger.", beyond);
     case OrderVerdict::does_not:
       return fmt::format("The precision does not order users by error{}: rho is below {}.", beyond,
-                         analyses::least_order);
+                         analyses::min_order);
     case OrderVerdict::undecided:
       break;
   }

@@ -28,13 +28,13 @@ using analyses::with_sign;
 using analyses::words;
 
 /// Below it a p has underflowed.
-constexpr double least_p = 1e-300;
+constexpr double min_p = 1e-300;
 
 std::string naive_p_digits(double p) {
-  return p < least_p ? "<1e-300" : shown_p(p);
+  return p < min_p ? "<1e-300" : shown_p(p);
 }
 
-/// Of several seeds the largest.
+/// The naive p; of several seeds the largest.
 Measured naive_p(const FrequencyQuantity& quantity) {
   double most = 0;
   for (const FrequencyCorrelation& seed : quantity.seeds) {
@@ -75,9 +75,9 @@ std::string counted_quantity(const FrequencyReading& reading) {
   return reading.options.against.empty() ? std::string("training count") : terminal_line(reading.options.against);
 }
 
-/// In how many seeds a trend has the sign of the mean: seeds can differ in it while their mean has a narrow interval,
-/// which is over users and items alone.
-std::string of_seeds(const FrequencyQuantity& quantity) {
+/// Says in how many seeds a trend has the sign of the mean: seeds can differ in it while their mean has a narrow
+/// interval, which is over users and items alone.
+std::string seed_signs(const FrequencyQuantity& quantity) {
   const auto& interval = quantity.mean.interval;
   if (quantity.seeds.size() < 2 || !interval || (interval->low <= 0 && interval->high >= 0)) return {};
   const auto alike = std::ranges::count_if(quantity.seeds, [&](const FrequencyCorrelation& seed) {
@@ -164,7 +164,7 @@ std::vector<std::string> frequency_sentences(const FrequencyReading& reading) {
     sentences.push_back(fmt::format("{}{}{}{}", subject,
                                     in_words(quantity.mean.interval, "rises with " + what, "falls with " + what,
                                              fmt::format("no trend with {} is shown", what)),
-                                    of_seeds(quantity), ends_of(quantity, against)));
+                                    seed_signs(quantity), ends_of(quantity, against)));
     for (std::size_t i = 0; i < reading.placebos.size(); ++i)
       sentences.push_back(
           fmt::format("  {} placebo {}",

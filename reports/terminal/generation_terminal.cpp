@@ -14,7 +14,7 @@ namespace {
 
 using Numbers = std::vector<float> HeadQueries::*;
 
-constexpr std::size_t most_bars = 32;  // of a strip; so the rows of a large model fit a terminal
+constexpr std::size_t max_bars = 32;  // of a strip; so the rows of a large model fit a terminal
 
 /// The mean over heads at one query; NaN if none sees a key.
 double mean_over(std::span<const HeadQueries> heads, Numbers numbers, std::size_t query) {
@@ -53,13 +53,13 @@ std::vector<std::span<const HeadQueries>> by_bar(std::span<const HeadQueries> he
 std::string print_token_statistics(std::span<const AddedToken> tokens, std::span<const HeadQueries> heads) {
   ASSERT(!heads.empty(), "print_token_statistics: no head");
   const std::size_t layers = by_bar(heads, 1).size();
-  const std::size_t layers_a_bar = (layers + most_bars - 1) / most_bars;
+  const std::size_t layers_a_bar = (layers + max_bars - 1) / max_bars;
   const auto bars = by_bar(heads, layers_a_bar);
-  double most_keys = 1;
+  double max_keys = 1;
   for (const auto& bar_heads : bars) {
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       const double mean = mean_over(bar_heads, &HeadQueries::n_eff, i);
-      if (mean > most_keys) most_keys = mean;
+      if (mean > max_keys) max_keys = mean;
     }
   }
   const auto strip = [&](Numbers numbers, std::size_t query, double full) {
@@ -72,7 +72,7 @@ std::string print_token_statistics(std::span<const AddedToken> tokens, std::span
       "statistics  of the query that each token comes from: means over heads. Bars: {} from {} to {}; a full bar of\n"
       "            n_eff is {:.3g}, one of BOS mass is 1\n",
       layers_a_bar == 1 ? std::string("layers") : fmt::format("{} layers each,", layers_a_bar), heads.front().layer,
-      heads.back().layer, most_keys);
+      heads.back().layer, max_keys);
   text += fmt::format("{:<18}  {:>7}  {:>8}  {:>6}  {:>7}  {:>8}  {:<{}}  BOS\n", "token", "ln p", "n_eff", "K",
                       "entropy", "BOS mass", "n_eff", wide);
   for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -81,7 +81,7 @@ std::string print_token_statistics(std::span<const AddedToken> tokens, std::span
                         "'" + printable(tokens[i].text, 16) + "'", tokens[i].log_probability,
                         number(mean(&HeadQueries::n_eff), 2), number(mean(&HeadQueries::kalman_gain), 3),
                         number(mean(&HeadQueries::entropy), 2), number(mean(&HeadQueries::bos_mass), 3),
-                        strip(&HeadQueries::n_eff, i, most_keys), strip(&HeadQueries::bos_mass, i, 1));
+                        strip(&HeadQueries::n_eff, i, max_keys), strip(&HeadQueries::bos_mass, i, 1));
   }
   return text;
 }

@@ -80,7 +80,7 @@ std::string whole_map(const PatchGrid& grid, const DirectionResult& direction) {
   return text;
 }
 
-/// By how far a patch moved its run.
+/// How far a patch moved its run.
 double strength(const DirectionResult& direction, const PatchResult& result) {
   return std::abs(result.effect.metric - direction.base);
 }

@@ -62,7 +62,7 @@ std::string test_in_words(std::string_view name, const analyses::PermutationTest
   const std::string all = analyses::count_arrangements(test.arrangements);
   std::string text = fmt::format("{}: ", name);
   text += test.exact ? "all " + all : fmt::format("{} of {} (seed {})", test.resamples, all, test.seed);
-  if (test.pearson.least_p) text += fmt::format(", smallest possible p {:.1e}", *test.pearson.least_p);
+  if (test.pearson.min_p) text += fmt::format(", smallest possible p {:.1e}", *test.pearson.min_p);
   if (!test.pearson.p) text += fmt::format("; {}", test.pearson.p.reason());
   return text;
 }

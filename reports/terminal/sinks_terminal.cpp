@@ -22,8 +22,8 @@ using analyses::SinkLife;
 using analyses::SinkShares;
 using analyses::TokenClass;
 
-constexpr std::size_t most_positions = 6;  ///< of a chunk that are printed
-constexpr std::size_t most_lives = 20;     ///< tokens whose layers are printed
+constexpr std::size_t max_positions = 6;      ///< of a chunk that are printed
+constexpr std::size_t max_shown_tokens = 20;  ///< tokens whose layers are printed
 
 std::string label(const SinkKeys& sinks, const std::string& text, std::int64_t token, std::int64_t position) {
   if (!sinks.first_keys_only) return analyses::label_of(text, token);
@@ -34,18 +34,18 @@ std::string label(const SinkKeys& sinks, const std::string& text, std::int64_t t
 std::string places(const SinkGroup& group, std::size_t chunks) {
   const analyses::ChunkPositions& first = group.positions.front();
   std::string listed;
-  for (std::size_t i = 0; i < std::min(first.positions.size(), most_positions); ++i)
+  for (std::size_t i = 0; i < std::min(first.positions.size(), max_positions); ++i)
     listed += fmt::format("{}{}", i == 0 ? "" : ", ", first.positions[i]);
-  if (first.positions.size() > most_positions) listed += ", ...";
+  if (first.positions.size() > max_positions) listed += ", ...";
   if (chunks == 1) return fmt::format("({})", listed);
   return fmt::format("in {} of {} chunks (chunk {}: {})", group.chunks, chunks, first.sample, listed);
 }
 
 /// Masses below this are printed as 0.00.
-constexpr double least_printed_mass = 0.005;
+constexpr double min_printed_mass = 0.005;
 
 bool is_printed(const SinkGroup& group) {
-  return std::any_of(group.mass.begin(), group.mass.end(), [](double mass) { return mass >= least_printed_mass; });
+  return std::any_of(group.mass.begin(), group.mass.end(), [](double mass) { return mass >= min_printed_mass; });
 }
 
 std::string label_of(const SinkKeys& sinks, const SinkGroup& group) {
@@ -54,10 +54,10 @@ std::string label_of(const SinkKeys& sinks, const SinkGroup& group) {
 
 /// "  mass 0.57 ≥0.52": head by head.
 /// @param at_least  [head]
-std::string masses(const std::vector<double>& of_heads, const std::vector<bool>& at_least) {
+std::string masses(const std::vector<double>& head_masses, const std::vector<bool>& at_least) {
   std::string text = "  mass";
-  for (std::size_t head = 0; head < of_heads.size(); ++head)
-    text += fmt::format(" {}{:.2f}", at_least[head] ? "≥" : "", of_heads[head]);
+  for (std::size_t head = 0; head < head_masses.size(); ++head)
+    text += fmt::format(" {}{:.2f}", at_least[head] ? "≥" : "", head_masses[head]);
   return text;
 }
 
@@ -96,8 +96,8 @@ std::string lines_of_layer(const SinkKeys& sinks, const SinkShares& shares, std:
     for (std::size_t head = 0; head < heads; ++head) others[head] += group->mass[head];
   }
   if (!other_tokens.empty()) {
-    constexpr std::size_t most_named = 3;
-    const std::size_t named = std::min(other_tokens.size(), most_named);
+    constexpr std::size_t max_named = 3;
+    const std::size_t named = std::min(other_tokens.size(), max_named);
     text += fmt::format(
         "  L{}  no sink: {}{}{}\n", groups.front()->layer,
         fmt::join(other_tokens.begin(), other_tokens.begin() + static_cast<std::ptrdiff_t>(named), ", "),
@@ -120,7 +120,7 @@ std::string without_mass(const SinkKeys& sinks, std::int64_t length) {
   std::vector<std::string> tokens;
   std::size_t left_out = 0;
   for (const auto& [token, in] : layers) {
-    if (tokens.size() < most_lives)
+    if (tokens.size() < max_shown_tokens)
       tokens.push_back(fmt::format("{} in {}", token, layers_in_words({in.begin(), in.end()})));
     else
       ++left_out;
@@ -161,7 +161,7 @@ std::string by_layer(const SinkShares& shares, const std::vector<std::int64_t>& 
   return text;
 }
 
-/// For each token the layers in which it is a sink somewhere, most positions first.
+/// The layers in which each token is a sink somewhere, most positions first.
 std::string lives(const SinkKeys& sinks, std::int64_t length) {
   struct Lived {
     std::set<std::int64_t> layers;
@@ -178,14 +178,15 @@ std::string lives(const SinkKeys& sinks, std::int64_t length) {
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const auto& a, const auto& b) { return a.second.positions > b.second.positions; });
   std::string text;
-  for (std::size_t i = 0; i < std::min(sorted.size(), most_lives); ++i) {
+  for (std::size_t i = 0; i < std::min(sorted.size(), max_shown_tokens); ++i) {
     const Lived& lived = sorted[i].second;
     text +=
         fmt::format("    {}: {} at {}\n", sorted[i].first, layers_in_words({lived.layers.begin(), lived.layers.end()}),
                     counted(lived.positions, "position"));
   }
-  if (sorted.size() > most_lives)
-    text += fmt::format("    and {}; --csv lists every key\n", counted(sorted.size() - most_lives, "other token"));
+  if (sorted.size() > max_shown_tokens)
+    text +=
+        fmt::format("    and {}; --csv lists every key\n", counted(sorted.size() - max_shown_tokens, "other token"));
   return text;
 }
 
@@ -194,7 +195,7 @@ std::string one_length(const SinkKeys& sinks, const SinkShares& shares, const ru
   const std::size_t chunks = shares.length.samples.size();
   std::string text = fmt::format("\n{} of {} tokens: ", counted(chunks, "chunk"), format_count(tokens));
   if (!std::isfinite(shares.total))
-    return text + fmt::format("no key is seen by {} queries, so none can be a sink\n", runfile::least_sink_queries);
+    return text + fmt::format("no key is seen by {} queries, so none can be a sink\n", runfile::min_sink_queries);
   const auto heads = static_cast<std::int64_t>(reader.layers().size()) * reader.heads();
   const std::string mass =
       fmt::format("sink mass: {:.1f}% of the attention of second-half queries", 100 * shares.total);
@@ -216,7 +217,7 @@ std::string print_sinks(const SinkKeys& sinks, const runfile::RunReader& reader,
   std::string text = fmt::format(
       "Sinks: keys with a column mean of at least {} that at least {} queries, and an eighth of the context or window, "
       "see\n",
-      sinks.threshold, runfile::least_sink_queries);
+      sinks.threshold, runfile::min_sink_queries);
   text += fmt::format("BOS policy: {}\n", printable(reader.request().bos_policy));
   if (sinks.first_keys_only) {
     text += fmt::format(
@@ -239,7 +240,7 @@ std::string print_sinks(const SinkKeys& sinks, const runfile::RunReader& reader,
       "\nmass: share of the attention of second-half queries, head by head, mean over chunks. It is of every key with "
       "a "
       "column mean of at least {}, or 1 / sqrt(T) where T or the window is below 100.\n",
-      runfile::least_stored_mean);
+      runfile::min_stored_mean);
   if (sinks.full_heads > 0) {
     text += fmt::format(
         "≥: a run stores {} such keys of a head and chunk. {} full here, so that these masses may be larger\n",

@@ -86,8 +86,8 @@ Maybe<Figure> learning_curves_figure(std::span<const LabelledCurves> arms, const
   if (!has(arms, &ArmCurve::values)) return Maybe<Figure>::none("no arm is trained");
   std::size_t styles = 0, epochs = 0;
   for (const LabelledCurves& arm : arms) styles = std::max(styles, arm.style + 1);
-  if (styles > most_runs)
-    return Maybe<Figure>::none(fmt::format("{} arms; {} can be told apart in one report", styles, most_runs));
+  if (styles > max_runs)
+    return Maybe<Figure>::none(fmt::format("{} arms; {} can be told apart in one report", styles, max_runs));
   std::vector<LegendEntry> legend;  // of the arms that are drawn
   for (const LabelledCurves& arm : arms) {
     for (const ArmCurve& curve : arm.curves) epochs = std::max(epochs, curve.values.size());

@@ -32,7 +32,7 @@ struct CurveMetric {
 /// The training loss and the validation metric of arms against epochs: each seed a thin line with its best epoch, the
 /// mean over seeds a thick one. The mean ends with the shortest training, so that every point of it holds all seeds.
 /// A run without losses has one panel. Missing if no arm is trained.
-/// @param arms  with styles below `most_runs`
+/// @param arms  with styles below `max_runs`
 /// @param name  stem of its files
 analyses::Maybe<Figure> learning_curves_figure(std::span<const LabelledCurves> arms, const std::string& name,
                                                const CurveMetric& metric = {});

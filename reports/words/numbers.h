@@ -12,9 +12,9 @@ std::string shown(double number);
 std::string shown(const analyses::Measured& value);
 /// Two significant digits.
 std::string shown_p(const analyses::Measured& p);
-/// With its sign and three decimals.
+/// A value with its sign and three decimals.
 std::string shown_signed(const analyses::Measured& value);
-/// "12.4%", of a share.
+/// "12.4%": a share.
 std::string shown_percent(const analyses::Measured& share);
 /// "[0.12, 0.34]"; empty where there is none.
 std::string shown(const analyses::Maybe<analyses::Interval>& interval);

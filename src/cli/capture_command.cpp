@@ -83,7 +83,7 @@ std::vector<hooks::Glob> parse_globs(const std::string& text) {
 }
 
 /// How many tokens of the text are read: some more than can be run, to know whether it has more.
-std::optional<std::int64_t> most_tokens(const CaptureArguments& arguments, const models::DecoderConfig& config) {
+std::optional<std::int64_t> max_tokens(const CaptureArguments& arguments, const models::DecoderConfig& config) {
   if (!arguments.length.empty()) return parse_count(arguments.length, "--length");
   if (arguments.allow_extrapolation) return std::nullopt;
   return checked_add(config.max_positions, std::int64_t{1}, "positions of the model");
@@ -148,14 +148,15 @@ PromptsToRun prompts_to_run(const CaptureArguments& arguments, const models::Dec
   for (const PromptSource& one : prompt_sources(arguments.prompts, arguments.text)) {
     naming_the_line(one, [&] {
       const sweep::TokenSource source = sweep::read_tokens(one.from, folder, config.vocabulary, config.bos_token,
-                                                           [&](bool) { return most_tokens(arguments, config); });
+                                                           [&](bool) { return max_tokens(arguments, config); });
       CHECK(!source.tokens.empty(), "the text holds no token");
       prompts.tokens.push_back(tokens_of(arguments, source, config, quiet));
       prompts.metadata["text_sha256"] = source.text_sha256;
       prompts.metadata["bos_policy"] = source.bos.explanation;
       if (source.tokenizer == nullptr) return;  // given ids have no tokenizer, and so no texts
-      Json& of_prompt = texts.emplace_back(Json::array());
-      for (const tokenizers::TokenId id : prompts.tokens.back()) of_prompt.push_back(source.tokenizer->token_text(id));
+      Json& prompt_tokens = texts.emplace_back(Json::array());
+      for (const tokenizers::TokenId id : prompts.tokens.back())
+        prompt_tokens.push_back(source.tokenizer->token_text(id));
     });
   }
   const std::string& batch = arguments.prompts.batch;

@@ -11,7 +11,7 @@
 namespace gainlens::cli {
 namespace {
 
-constexpr const char* of_positions = "position";
+constexpr const char* position_axis = "position";
 
 }  // namespace
 
@@ -29,19 +29,19 @@ void CapturedTensors::keep(const hooks::Site& site, const at::Tensor& seen, std:
          names.size());
   const std::int64_t length = lengths_[prompt];
   if (position_) {
-    const auto first = std::ranges::find(names, of_positions);
+    const auto first = std::ranges::find(names, position_axis);
     CHECK(first != names.end(), "--position: {} has no positions; leave the option out, or the site", site.name);
     own = own.select(first - names.begin(), *position_ < 0 ? length - 1 : *position_);
     names.erase(first);
   }
   std::vector<std::int64_t> sizes{std::ssize(lengths_)};
   for (std::size_t i = 0; i < names.size(); ++i)
-    sizes.push_back(names[i] == of_positions ? std::ranges::max(lengths_) : own.size(static_cast<std::int64_t>(i)));
+    sizes.push_back(names[i] == position_axis ? std::ranges::max(lengths_) : own.size(static_cast<std::int64_t>(i)));
   at::Tensor& all = tensors_[site.name];
   if (!all.defined()) all = at::full(sizes, std::numeric_limits<double>::quiet_NaN(), own.options());
   at::Tensor place = all[static_cast<std::int64_t>(prompt)];
   for (std::size_t i = 0; i < names.size(); ++i)
-    if (names[i] == of_positions) place = place.slice(static_cast<std::int64_t>(i), 0, length);
+    if (names[i] == position_axis) place = place.slice(static_cast<std::int64_t>(i), 0, length);
   place.copy_(own);
 }
 

@@ -96,10 +96,10 @@ void check_several(const std::vector<std::string>& paths, const GlobalOptions& g
   }
   if (global.json) print_result("{}\n", json_text(json, 2));
   flush_results();
-  const std::string of_all = fmt::format("of {}", counted(paths.size(), "run"));
-  CHECK(unreadable.empty(), "check: {} {} cannot be read: {}", unreadable.size(), of_all, fmt::join(unreadable, ", "));
+  const std::string among = fmt::format("of {}", counted(paths.size(), "run"));
+  CHECK(unreadable.empty(), "check: {} {} cannot be read: {}", unreadable.size(), among, fmt::join(unreadable, ", "));
   if (!found.empty())
-    throw_run_failed("check: something was found in {} {}: {}", found.size(), of_all, fmt::join(found, ", "));
+    throw_run_failed("check: something was found in {} {}: {}", found.size(), among, fmt::join(found, ", "));
 }
 
 }  // namespace

@@ -39,20 +39,20 @@ const RunCommands& commands_of_text(const std::string& text) {
 
 void compare(const CompareArguments& arguments, const CLI::App& command, const GlobalOptions& global) {
   const RunCommands *usual = run_kinds().front(), *other = nullptr;
-  std::vector<std::string> of_other, of_usual;
+  std::vector<std::string> others, usual_ones;
   for (const std::string& text : arguments.runs) {
     const RunCommands& commands = commands_of_text(text);
     const bool is_usual = commands.compare == nullptr || commands.compare == usual->compare;
     if (!is_usual && other == nullptr) other = &commands;
-    (!is_usual && other == &commands ? of_other : of_usual).push_back(printable(text));
+    (!is_usual && other == &commands ? others : usual_ones).push_back(printable(text));
   }
   if (other == nullptr) {
     refuse_options(command, compare_options, usual->compare_options, "; leave it out");
     return usual->compare(arguments, global);
   }
-  const std::string shown = fmt::format("{} is {}", of_other.front(), runfile::words_of(other->kind));
-  CHECK(of_usual.empty(), "compare: {}, and {} is not; give recommender runs alone, or experiments alone", shown,
-        of_usual.front());
+  const std::string shown = fmt::format("{} is {}", others.front(), runfile::words_of(other->kind));
+  CHECK(usual_ones.empty(), "compare: {}, and {} is not; give recommender runs alone, or experiments alone", shown,
+        usual_ones.front());
   refuse_options(command, compare_options, other->compare_options, fmt::format(", and {}; leave it out", shown));
   other->compare(arguments, global);
 }

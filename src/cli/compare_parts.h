@@ -64,13 +64,13 @@ struct GivenArms {
       for (const std::string& sentence : own) all.push_back(printable(path.string()) + ": " + sentence);
     return all;
   }
-  /// To be called when nothing is refused any more.
+  /// Warns of every run that is not proven. To be called when nothing is refused any more.
   void tell() const {
     for (const auto& [path, sentences] : unproven) tell_unproven(path, sentences);
   }
 };
 
-/// In the order of the command line; all arms of a run that is given without one.
+/// Reads the arms in the order of the command line; of a run that is given without one, all arms.
 template <typename Run>
 GivenArms<Run> read_arms(const std::vector<std::string>& texts,
                          const std::function<ProvenTrainings<Run>(const std::filesystem::path&)>& read) {

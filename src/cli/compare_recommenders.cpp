@@ -125,7 +125,7 @@ class GivenRanks {
 std::vector<std::string> notes_of(const CompareArguments& arguments,
                                   const std::vector<analyses::RecommenderArm>& arms) {
   std::vector<std::string> notes;
-  if (arguments.validation) notes.emplace_back(of_validation_items);
+  if (arguments.validation) notes.emplace_back(validation_items_note);
   for (const analyses::RecommenderArm& arm : arms) {
     if (arguments.pairing.deterministic && arm.seedless)
       notes.push_back(fmt::format(

@@ -175,10 +175,10 @@ void print_given(const data::ItemRanks& given, const data::LeaveOneOut& split, b
   OrderedJson seeds = OrderedJson::array();
   std::vector<std::vector<double>> values(ranking_metrics().size());  // [metric, seed]
   for (std::size_t seed = 0; seed < given.seeds.size(); ++seed) {
-    OrderedJson of_seed = {{"seed", given.seeds[seed]}};
+    OrderedJson seed_json = {{"seed", given.seeds[seed]}};
     for (std::size_t i = 0; i < values.size(); ++i)
-      of_seed[ranking_metrics()[i].name()] = values[i].emplace_back(mean_of(ranking_metrics()[i], given.ranks[seed]));
-    seeds.push_back(of_seed);
+      seed_json[ranking_metrics()[i].name()] = values[i].emplace_back(mean_of(ranking_metrics()[i], given.ranks[seed]));
+    seeds.push_back(seed_json);
   }
   OrderedJson document;
   std::string lines;

@@ -33,7 +33,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// That a request may ask for: more is damage.
-constexpr std::size_t most_units = 100'000'000;
+constexpr std::size_t max_units = 100'000'000;
 
 std::vector<analyses::CheckResult> check_experiment_run(const fs::path& path) {
   const runfile::ExperimentRun run = runfile::read_experiment_run(path);
@@ -57,7 +57,7 @@ void describe_units(runfile::ExperimentRun& run) {
   }
   const Json asked = run.request.value(Json::json_pointer("/data/test"), Json());
   if (asked.is_number_unsigned()) units = asked.get<std::size_t>();
-  CHECK(units <= most_units, "request.json: 'test' is {}, which is no number of {}s", units, run.unit());
+  CHECK(units <= max_units, "request.json: 'test' is {}, which is no number of {}s", units, run.unit());
   for (std::size_t unit = 0; unit < units; ++unit) run.units.push_back(fmt::format("{} {}", run.unit(), unit + 1));
 }
 

@@ -50,8 +50,8 @@ void add_only_seeds(CLI::App& command, std::vector<std::string>& seeds) {
 void choose_seeds(OpenedRun& opened, const std::vector<std::string>& asked) {
   std::set<std::uint64_t> finished;
   for (const std::string& arm : opened.run->arms) {
-    const std::vector<std::uint64_t> of_arm = finished_seeds(opened, arm);
-    finished.insert(of_arm.begin(), of_arm.end());
+    const std::vector<std::uint64_t> arm_seeds = finished_seeds(opened, arm);
+    finished.insert(arm_seeds.begin(), arm_seeds.end());
   }
   std::vector<std::uint64_t> chosen;
   for (const std::string& text : asked) {
@@ -110,8 +110,8 @@ void check_same_split(const OpenedRun& opened, const data::LeaveOneOut& split, c
 }
 
 void check_same_times(const OpenedRun& opened, const data::LeaveOneOut& split, const InteractionArguments& data) {
-  const auto& of_run = opened.run->request.at("data");
-  CHECK(!of_run.contains("times") || of_run.at("times") == split.checksum_of_times(),
+  const auto& stored_data = opened.run->request.at("data");
+  CHECK(!stored_data.contains("times") || stored_data.at("times") == split.checksum_of_times(),
         "{}: has other times than the data that {} was trained on, and this model reads them; give the same file",
         printable(data.path), opened.shown());
 }

@@ -47,7 +47,7 @@ void check_arm_with_gain(const OpenedRun& opened, const std::string& arm);
 /// @param asked  what the user named; none: every arm with a gain
 /// @throws InvalidArgument  as above; no seed of an arm is finished
 std::vector<std::string> finished_arms(const OpenedRun& opened, const std::vector<std::string>& asked);
-/// Of those that were asked for.
+/// The seeds of an arm that have finished, among those that were asked for.
 std::vector<std::uint64_t> finished_seeds(const OpenedRun& opened, const std::string& arm);
 /// @throws InvalidArgument  the run has models that read times, and the data have others
 void check_same_times(const OpenedRun& opened, const data::LeaveOneOut& split, const InteractionArguments& data);

@@ -130,8 +130,8 @@ void refuse_other_than_sweep(const fs::path& path) {
 
 void check_holds_no_run(const fs::path& folder, const std::string& option) {
   const fs::path real = fs::weakly_canonical(folder);
-  const bool of_units = runfile::is_run_of(real, {RunKind::interventions, RunKind::patching, RunKind::gate_arms});
-  CHECK(!holds_run(real) && !of_units, "{}: {} is the folder of a run; choose another folder", option,
+  const bool holds_units = runfile::is_run_of(real, {RunKind::interventions, RunKind::patching, RunKind::gate_arms});
+  CHECK(!holds_run(real) && !holds_units, "{}: {} is the folder of a run; choose another folder", option,
         printable(folder.string()));
   CHECK(real.filename() != "shards" || !holds_run(real.parent_path()),
         "{}: {} holds the shards of a run; choose another folder", option, printable(folder.string()));
@@ -168,9 +168,9 @@ void check_can_be_run_folder(const fs::path& folder, const std::string& option) 
 
 void check_lies_outside_model(const fs::path& folder, const fs::path& model) {
   if (!fs::is_directory(model)) return;
-  const fs::path of_model = fs::canonical(model);
+  const fs::path model_folder = fs::canonical(model);
   for (fs::path at = real_path(folder); at.has_relative_path(); at = at.parent_path())
-    CHECK(at != of_model, "--out: {} lies in the folder of the model, {}; choose another folder",
+    CHECK(at != model_folder, "--out: {} lies in the folder of the model, {}; choose another folder",
           printable(folder.string()), printable(model.string()));
 }
 

@@ -79,7 +79,7 @@ GivenRun open_given_run(const std::filesystem::path& path);
 GivenRun open_begun_run(const std::filesystem::path& path);
 
 /// What stands above numbers of --validation.
-inline constexpr std::string_view of_validation_items =
+inline constexpr std::string_view validation_items_note =
     "Ranks are those of the validation items (--validation), by which the epoch of each checkpoint was chosen.";
 
 /// A run of trainings, with what could not be proven of it.

@@ -69,12 +69,12 @@ void add(Grid& grid, const GridText& text, const std::vector<std::string>& arms,
     const Json value = value_in(run, {{text.key, knob_value(typed)}}, text.key, where);
     const std::string shown = short_text(value);
     if (text.values.front() == typed) check_arms_read(text.key, arms, run);
-    const std::string name = text.key + "-" + shown, of_run = text.key + " " + shown;
+    const std::string name = text.key + "-" + shown, own_setting = text.key + " " + shown;
     CHECK(std::ranges::count(grid.variants, name, &recommend::Variant::name) == 0 &&
-              std::ranges::count(grid.of_run, of_run) == 0,
+              std::ranges::count(grid.own_settings, own_setting) == 0,
           "{}: {} stands twice", where, shown);
     if (value == own.at(text.key))
-      grid.of_run.push_back(of_run);
+      grid.own_settings.push_back(own_setting);
     else
       grid.variants.push_back({name, {{text.key, value}}});
   }

@@ -11,7 +11,7 @@ namespace gainlens::cli {
 /// What --grid asks for: variants of a run that each change one setting.
 struct Grid {
   std::vector<recommend::Variant> variants;  ///< named KEY-VALUE, the value in the fewest characters
-  std::vector<std::string> of_run;           ///< "initial_gain 0.9": what is the run's own setting, and so no variant
+  std::vector<std::string> own_settings;     ///< "initial_gain 0.9": what is the run's own setting, and so no variant
 };
 
 /// @param texts  each "KEY=VALUE,VALUE,...", or "paper": the seven knobs of the paper over their design range

@@ -50,7 +50,7 @@ struct InactiveHeadsArguments {
 /// @throws InvalidArgument  the run is one of another model, or of some of its layers
 void check_same_model(const runfile::RunReader& reader, const models::CheckpointSource& checkpoint) {
   const std::string where = printable(reader.path().string());
-  CHECK(runfile::HashCache::of_user().sha256_by_name(checkpoint.files) == reader.request().model,
+  CHECK(runfile::HashCache::for_user().sha256_by_name(checkpoint.files) == reader.request().model,
         "--run: {} is a sweep of another model; sweep this one", where);
   const std::int64_t layers = checkpoint.config.layers;
   CHECK(checkpoint.config.attention_layers(layers) == layers, "--run: the model has layers of {}, which have no heads",

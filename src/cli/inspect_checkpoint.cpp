@@ -62,11 +62,11 @@ void add_particulars(const models::DecoderConfig& config, Findings& findings) {
                   {"shared", config.experts.shared_width > 0}});
   }
   if (const auto& latent = config.latent; config.has_latent()) {
-    const std::string of_queries =
+    const std::string query_text =
         latent.query_rank > 0 ? fmt::format(", queries from {}", latent.query_rank) : std::string();
     findings.add("latent attention",
                  fmt::format("keys and values of every head from {} numbers a position{}; {} dimensions are rotated",
-                             latent.key_rank, of_queries, latent.rotated),
+                             latent.key_rank, query_text, latent.rotated),
                  {{"key_rank", latent.key_rank}, {"query_rank", latent.query_rank}, {"rotated", latent.rotated}});
   }
   if (const auto& delta = config.delta; !delta.layers.empty()) {
@@ -109,12 +109,12 @@ void add_config(const models::DecoderConfig& config, Findings& findings) {
   const auto kinds = models::attention_layout(config).kinds();
   findings.add("attention", models::layer_runs_text(kinds), kinds);
   findings.add("width", fmt::format("{}", config.width), config.width);
-  const std::string of_values = config.value_head_dim ? fmt::format(", values of {}", config.value_dim()) : "";
+  const std::string value_size = config.value_head_dim ? fmt::format(", values of {}", config.value_dim()) : "";
   const std::vector<std::int64_t>& by_layer = config.layer_kv_heads;
   findings.add("heads",
                fmt::format("{} query, {} key/value, of {} dimensions{}", config.heads,
                            either_number(by_layer.empty() ? std::vector{config.kv_heads} : by_layer), config.head_dim,
-                           of_values),
+                           value_size),
                {{"query", config.heads},
                 {"kv", config.kv_heads},
                 {"head_dim", config.head_dim},

@@ -60,8 +60,8 @@ std::string sink_test_doubt(const models::DecoderConfig& config);
 /// half a second.
 void add_expected_time(const models::DecoderConfig& config, const MemoryQuestion& question, Findings& findings);
 
-/// As inspect_checkpoint(), for a recommender that `train recommend` wrote (recommend::is_recommender). It reads the
-/// weights.
+/// Does what inspect_checkpoint() does, for a recommender that `train recommend` wrote (recommend::is_recommender). It
+/// reads the weights.
 void inspect_recommender(const std::filesystem::path& path, Findings& findings);
 
 /// What `inspect` does with a kind of run.
@@ -96,7 +96,7 @@ bool add_begun_trainings(const std::filesystem::path& run, const std::function<v
 /// Whether a path is a file that can only be a data set: it is neither a run nor weights nor a configuration.
 bool looks_like_data_set(const std::filesystem::path& path);
 
-/// As inspect_checkpoint(), for interactions of users with items and their leave-one-out split.
+/// Does what inspect_checkpoint() does, for interactions of users with items and their leave-one-out split.
 void inspect_data(const std::filesystem::path& path, const data::InteractionOptions& options, Findings& findings);
 
 }  // namespace gainlens::cli

@@ -25,10 +25,10 @@ std::int64_t add_trainings(const runfile::TrainedRun& run, const std::vector<std
   findings.add("metrics", fmt::format("{}", fmt::join(metrics, ", ")), metrics);
   std::int64_t finished = 0;
   for (std::size_t arm = 0; arm < run.arms.size(); ++arm) {
-    std::int64_t of_arm = 0;
-    for (std::size_t seed = 0; seed < run.seeds.size(); ++seed) of_arm += run.result(arm, seed) ? 1 : 0;
-    findings.add_line(run.arms[arm], fmt::format("{} of {} finished", of_arm, counted(run.seeds.size(), "seed")));
-    finished += of_arm;
+    std::int64_t arm_finished = 0;
+    for (std::size_t seed = 0; seed < run.seeds.size(); ++seed) arm_finished += run.result(arm, seed) ? 1 : 0;
+    findings.add_line(run.arms[arm], fmt::format("{} of {} finished", arm_finished, counted(run.seeds.size(), "seed")));
+    finished += arm_finished;
   }
   findings.add("finished", fmt::format("{} of {}", finished, counted(run.results.size(), "training")), finished);
   return finished;

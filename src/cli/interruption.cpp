@@ -18,7 +18,7 @@ struct Told {
   std::string_view continued, lost;
 };
 std::atomic<const Told*> told = nullptr;
-Told of_command;
+Told command_told;
 
 constexpr std::array signals = {SIGINT, SIGTERM};
 
@@ -42,8 +42,8 @@ ScopedInterruption::ScopedInterruption(const std::filesystem::path& out, const s
   continued_ = fmt::format("{}gainlens: interrupted: {} keeps {}; the same command continues there\n", start,
                            printable(out.string()), what);
   lost_ = start + "gainlens: interrupted: nothing was kept; the same command begins again\n";
-  of_command = {file_.c_str(), continued_, lost_};
-  told = &of_command;
+  command_told = {file_.c_str(), continued_, lost_};
+  told = &command_told;
   for (const int signal : signals) {
     struct sigaction before {};
     ::sigaction(signal, nullptr, &before);

@@ -129,14 +129,15 @@ interventions::InterveneOptions options_of(const InterveneArguments& arguments, 
 }
 
 interventions::PatchingOptions patching_options(const InterveneArguments& arguments, const GlobalOptions& global) {
-  const std::pair<bool, const char*> of_texts[] = {{!arguments.text.text.empty(), "--text"},
-                                                   {!arguments.text.tokens.empty(), "--tokens"},
-                                                   {!arguments.calibration.empty(), "--calibration"},
-                                                   {!arguments.lengths.empty(), "--lengths"},
-                                                   {arguments.samples.has_value(), "--samples"},
-                                                   {!arguments.targets.empty(), "--targets"},
-                                                   {every_unit(arguments).any(), "--heads, --each-head and its like"}};
-  for (const auto& [given, option] : of_texts)
+  const std::pair<bool, const char*> text_options[] = {
+      {!arguments.text.text.empty(), "--text"},
+      {!arguments.text.tokens.empty(), "--tokens"},
+      {!arguments.calibration.empty(), "--calibration"},
+      {!arguments.lengths.empty(), "--lengths"},
+      {arguments.samples.has_value(), "--samples"},
+      {!arguments.targets.empty(), "--targets"},
+      {every_unit(arguments).any(), "--heads, --each-head and its like"}};
+  for (const auto& [given, option] : text_options)
     CHECK(!given, "{}: is for interventions on a text, and --clean and --corrupt are two prompts; leave it out",
           option);
   interventions::PatchingOptions options;

@@ -47,9 +47,10 @@ analyses::FilteredArm read_arm(const OpenedRun& opened, const std::string& arm, 
                                const data::LeaveOneOut& split, const InteractionArguments& data, Progress& progress) {
   analyses::FilteredArm found{arm, seeds, {}};
   for (const std::uint64_t seed : seeds) {
-    const SeedModel of_seed = open_seed(opened, arm, seed, split, data);
-    found.models.push_back(recommend::filtered_positions(*of_seed.model, split, data::HeldOut::test, of_seed.where));
-    tell_share(of_seed.where, found.models.back().share);
+    const SeedModel opened_seed = open_seed(opened, arm, seed, split, data);
+    found.models.push_back(
+        recommend::filtered_positions(*opened_seed.model, split, data::HeldOut::test, opened_seed.where));
+    tell_share(opened_seed.where, found.models.back().share);
     progress.advance(1, static_cast<double>(found.models.back().read.item.size()),
                      fmt::format("{} seed {}", arm, seed));
   }
@@ -109,8 +110,8 @@ void check_seeds_of_placebo(const OpenedRun& opened, const std::string& arm, con
 
 /// Whether a value of --placebo names an arm of the run itself.
 bool names_own_arm(const std::string& placebo, const OpenedRun& opened, const std::string& arm) {
-  const auto [folder, of_folder] = folder_and_arm(placebo);
-  return placebo != step_0 && of_folder == arm && fs::exists(folder) && fs::equivalent(folder, opened.folder);
+  const auto [folder, folder_arm] = folder_and_arm(placebo);
+  return placebo != step_0 && folder_arm == arm && fs::exists(folder) && fs::equivalent(folder, opened.folder);
 }
 
 /// The arms that are read: those that are asked for, or all with a gain but the placebos.

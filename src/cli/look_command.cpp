@@ -47,8 +47,8 @@ struct LookArguments {
 };
 
 void check_numbers(const LookArguments& arguments, bool json) {
-  CHECK(arguments.top_keys >= 1 && arguments.top_keys <= kernels::most_top_keys, "--top-keys: {}; must be 1 to {}",
-        arguments.top_keys, kernels::most_top_keys);
+  CHECK(arguments.top_keys >= 1 && arguments.top_keys <= kernels::max_top_keys, "--top-keys: {}; must be 1 to {}",
+        arguments.top_keys, kernels::max_top_keys);
   CHECK(arguments.next.value_or(1) >= 1, "--next: {}; must be at least 1", *arguments.next);
   CHECK(arguments.segment_queries >= 1, "--segment-queries: {}; must be at least 1", arguments.segment_queries);
   CHECK(!arguments.segments.empty() || arguments.segment_queries == 1, "--segment-queries: belongs to --segments");
@@ -68,7 +68,7 @@ std::int64_t query_of(const LookArguments& arguments, const look::Prompt& prompt
   return query;
 }
 
-/// Of every position, unless one is asked for or only one is printed.
+/// The lens reads every position, unless one is asked for or only one is printed.
 look::LensOptions lens_of(const LookArguments& arguments, const look::Prompt& prompt,
                           const models::DecoderConfig& config, bool json) {
   look::LensOptions lens;

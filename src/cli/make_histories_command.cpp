@@ -38,9 +38,9 @@ struct HistoriesArguments {
 };
 
 /// The options that belong to one source alone, for messages.
-constexpr const char* of_data[] = {"--density"};  // and interaction_policy_options
-constexpr const char* of_walk[] = {"--users",      "--items", "--shortest",  "--longest",
-                                   "--dimensions", "--drift", "--items-file"};
+constexpr const char* data_options[] = {"--density"};  // and interaction_policy_options
+constexpr const char* walk_options[] = {"--users",      "--items", "--shortest",  "--longest",
+                                        "--dimensions", "--drift", "--items-file"};
 
 /// Refuses names of files before anything is computed.
 void check_files(const HistoriesArguments& arguments) {
@@ -62,11 +62,11 @@ void check_source(const CLI::App& command, const HistoriesArguments& arguments) 
       CHECK(command.count(option) == 0, "{}: is an option of {}; leave it out", option, source);
   };
   if (arguments.synthetic) {
-    refuse(of_data, "--data");
+    refuse(data_options, "--data");
     refuse_interaction_policy(command, "is an option of --data");
     return;
   }
-  refuse(of_walk, "--synthetic");
+  refuse(walk_options, "--synthetic");
   CHECK(arguments.density.has_value() != !arguments.noise.empty(),
         "make-histories: give {}; for both, give the file that one of them made to a second call",
         arguments.density ? "one of --density and --noise" : "--density or --noise");

@@ -17,7 +17,7 @@ namespace gainlens::cli {
 namespace {
 
 constexpr const char* section_name = ".gainlens";
-constexpr std::size_t most_bytes = 1 << 16;  // of a section that is read
+constexpr std::size_t max_bytes = 1 << 16;  // of a section that is read
 
 // In its section for good: nothing else has to refer to it.
 [[gnu::used, gnu::section(".gainlens")]] const char stamp[] =
@@ -78,7 +78,7 @@ class ProgramFile {
   }
 
   std::string text_of(const ElfW(Shdr) & section) const {
-    if (section.sh_type == SHT_NOBITS || section.sh_size > most_bytes) refuse("is not a program of gainlens");
+    if (section.sh_type == SHT_NOBITS || section.sh_size > max_bytes) refuse("is not a program of gainlens");
     const auto characters = read<char>(section.sh_offset, section.sh_size);
     return {characters.begin(), characters.end()};
   }

@@ -7,9 +7,9 @@
 
 namespace gainlens::cli {
 
-void add_prompt_options(CLI::App& command, PromptOptions& options, const std::string& of_batch) {
+void add_prompt_options(CLI::App& command, PromptOptions& options, const std::string& batch_help) {
   command.add_option("--prompt", options.prompt, "The prompt itself");
-  command.add_option("--batch", options.batch, "File with a prompt a line, {\"prompt\": \"..\"}; " + of_batch);
+  command.add_option("--batch", options.batch, "File with a prompt a line, {\"prompt\": \"..\"}; " + batch_help);
 }
 
 std::vector<PromptSource> prompt_sources(const PromptOptions& options, const TextOptions& text) {

@@ -17,8 +17,8 @@ struct PromptOptions {
   std::string batch;
 };
 
-/// @param of_batch  ends the help of --batch
-void add_prompt_options(CLI::App& command, PromptOptions& options, const std::string& of_batch);
+/// @param batch_help  ends the help of --batch
+void add_prompt_options(CLI::App& command, PromptOptions& options, const std::string& batch_help);
 
 /// Where a prompt comes from.
 struct PromptSource {

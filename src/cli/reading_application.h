@@ -6,7 +6,7 @@
 
 namespace gainlens::cli {
 
-/// As describe_subcommands() of cli/application.h, but only `inspect` has its options.
+/// Does what describe_subcommands() of cli/application.h does, but only `inspect` has its options.
 /// @param compute  see below
 void describe_reading_subcommands(CLI::App& app, GlobalOptions& global, Action& action,
                                   const std::function<void()>& compute);

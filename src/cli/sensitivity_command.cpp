@@ -40,7 +40,7 @@ void run(const SensitivityArguments& arguments, const GlobalOptions& global) {
   if (arguments.validation) {
     given =
         std::make_shared<const runfile::RecommendRun>(runfile::on_validation_items(*given, printable(arguments.run)));
-    notes.emplace_back(of_validation_items);
+    notes.emplace_back(validation_items_note);
   }
   const analyses::Sensitivity sensitivity = analyses::sensitivity(arguments.run, given, options);
   if (!arguments.out.empty())

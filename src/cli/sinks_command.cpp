@@ -21,9 +21,9 @@ struct SinksArguments {
 
 void list_sinks(const SinksArguments& arguments, bool json) {
   if (!arguments.csv.empty()) check_is_new_file("--csv", arguments.csv, csv_file);
-  CHECK(arguments.threshold >= runfile::least_stored_mean && arguments.threshold <= 1,
+  CHECK(arguments.threshold >= runfile::min_stored_mean && arguments.threshold <= 1,
         "--threshold: {}; must be from {} to 1, because runs store no keys with smaller column means",
-        arguments.threshold, runfile::least_stored_mean);
+        arguments.threshold, runfile::min_stored_mean);
   const GivenRun run = open_given_run(arguments.run);
   std::vector<std::int64_t> at;
   if (!arguments.at.empty()) at = parse_counts(arguments.at, "--at");

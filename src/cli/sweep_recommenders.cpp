@@ -124,9 +124,9 @@ Json request_of(const Swept& swept) {
       weights[training] = sha256_file(swept.opened.folder / training / "model.safetensors");
     }
   }
-  const Json& of_run = swept.opened.run->request;
-  return {{"backbone", of_run.at("backbone")},
-          {"data", of_run.at("data")},
+  const Json& stored = swept.opened.run->request;
+  return {{"backbone", stored.at("backbone")},
+          {"data", stored.at("data")},
           {"weights", weights},
           {"kalman_gain", {{"estimator", "reml"}, {"prior_strength", 1}, {"prior_precision", 1}}},
           {"numbers_version", 1}};

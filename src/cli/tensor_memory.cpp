@@ -8,7 +8,7 @@
 namespace gainlens::cli {
 namespace {
 
-constexpr std::size_t least_bytes = std::size_t{1} << 20;
+constexpr std::size_t min_bytes = std::size_t{1} << 20;
 
 /// Never destroyed: tensors in globals of libtorch may outlive every other object.
 BlockCache& blocks() {
@@ -23,7 +23,7 @@ void free_memory(void* memory) {
 class TensorMemory : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
-    void* block = bytes < least_bytes ? nullptr : blocks().take(bytes);
+    void* block = bytes < min_bytes ? nullptr : blocks().take(bytes);
     // The default allocator knows how to say that there is no memory.
     if (block == nullptr) block = c10::GetDefaultCPUAllocator()->raw_allocate(bytes);
     return {block, block, &free_memory, at::Device(at::kCPU)};

@@ -75,16 +75,16 @@ std::vector<data::Question> questions_of(const TrainFinetuneArguments& arguments
 /// The sizes of the parts. Those that were shortened to fit are told.
 data::SplitSizes sizes_of(const data::AskedSizes& asked, const std::vector<data::Question>& questions,
                           const std::vector<data::Question>& test, bool tells) {
-  const std::int64_t found = data::distinct_questions(questions), of_test = data::distinct_questions(test);
+  const std::int64_t found = data::distinct_questions(questions), test_questions = data::distinct_questions(test);
   const data::SplitSizes sizes =
-      data::fitted_sizes(asked, found, test.empty() ? std::nullopt : std::optional<std::int64_t>(of_test));
+      data::fitted_sizes(asked, found, test.empty() ? std::nullopt : std::optional<std::int64_t>(test_questions));
   const auto tell = [&](const char* option, std::int64_t size, std::int64_t of, bool given) {
     if (!given && size < data::default_rows && tells)
       tell_note("{}: {}, because the file has {} (the default is {})", option, size, counted(of, "question"),
                 data::default_rows);
   };
   tell("--train-rows", sizes.training, found, asked.training.has_value());
-  tell("--validation-rows", sizes.validation, test.empty() ? found : of_test, asked.validation.has_value());
+  tell("--validation-rows", sizes.validation, test.empty() ? found : test_questions, asked.validation.has_value());
   return sizes;
 }
 

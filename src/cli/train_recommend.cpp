@@ -172,11 +172,11 @@ void check_idle_options(const TrainRecommendArguments& arguments, const recommen
            std::ranges::any_of(bft::filter_knobs(), [&](const auto& knob) { return knob.key == key; });
   };
   for (const auto& [key, text] : arguments.knobs) {
-    const bool of_loss = key == "negatives" || key == "negative_exponent", of_filter = is_of_filter(key);
-    const bool of_model =
+    const bool is_loss_knob = key == "negatives" || key == "negative_exponent", is_filter_knob = is_of_filter(key);
+    const bool is_model_knob =
         std::ranges::any_of(settings.backbone->knobs, [&](const auto& knob) { return knob.key == key; });
-    if (text.empty() || !(of_loss || of_filter || of_model)) continue;
-    if (of_loss) {
+    if (text.empty() || !(is_loss_knob || is_filter_knob || is_model_knob)) continue;
+    if (is_loss_knob) {
       CHECK(settings.loss == recommend::LossKind::sampled,
             "{}: has no effect, because 'loss' is \"full\"; give --loss sampled too", knob_option(key));
       continue;
@@ -184,20 +184,20 @@ void check_idle_options(const TrainRecommendArguments& arguments, const recommen
     std::map<std::string, std::string> reasons;  // by arm
     for (const std::string& arm : arguments.arms) {
       // A key of the model is not one of a filter: it acts in every arm that is trained but for those that say why not.
-      if (of_model && recommend::find_arm(arm) == nullptr) continue;
+      if (is_model_knob && recommend::find_arm(arm) == nullptr) continue;
       reasons[arm] = recommend::why_idle(settings, arm, key);
     }
-    if (of_model && reasons.empty()) continue;
+    if (is_model_knob && reasons.empty()) continue;
     if (std::ranges::any_of(reasons, [](const auto& reason) { return reason.second.empty(); })) continue;
-    CHECK(!of_model, "{}: has no effect, because {}", knob_option(key), reasons.begin()->second);
+    CHECK(!is_model_knob, "{}: has no effect, because {}", knob_option(key), reasons.begin()->second);
     const bool has_parts = std::ranges::any_of(arguments.arms, [](const std::string& arm) {
       const recommend::ArmParts* const parts = recommend::find_arm(arm);
       return parts != nullptr && parts->has_filter_part();
     });
     CHECK(has_parts, "{}: is an option of the filter; give --arm bft too", filter_option(key, arguments.no_jacobian));
-    const auto of_bft = reasons.find("bft");
+    const auto bft_reason = reasons.find("bft");
     throw_invalid("{}: has no effect, because {}", filter_option(key, arguments.no_jacobian),
-                  of_bft != reasons.end() ? of_bft->second : reasons.begin()->second);
+                  bft_reason != reasons.end() ? bft_reason->second : reasons.begin()->second);
   }
 }
 
@@ -205,11 +205,12 @@ void check_idle_options(const TrainRecommendArguments& arguments, const recommen
 void check_variants(const TrainRecommendArguments& arguments, const recommend::RecommendRequest& request) {
   const auto settings = recommend::settings_of_variants(request.variants, request.settings);
   for (const recommend::Variant& variant : request.variants) {
-    TrainRecommendArguments of_variant = arguments;
-    of_variant.no_jacobian = false;
-    for (auto& [key, text] : of_variant.knobs) text = variant.changes.contains(key) ? variant.changes[key].dump() : "";
+    TrainRecommendArguments variant_arguments = arguments;
+    variant_arguments.no_jacobian = false;
+    for (auto& [key, text] : variant_arguments.knobs)
+      text = variant.changes.contains(key) ? variant.changes[key].dump() : "";
     try {
-      check_idle_options(of_variant, settings.at(variant.name));
+      check_idle_options(variant_arguments, settings.at(variant.name));
     } catch (const InvalidArgument& error) {
       throw_invalid("--variant {}: {}", variant.name, error.what());
     }
@@ -223,7 +224,7 @@ std::vector<std::string> add_grid(const TrainRecommendArguments& arguments, reco
   const Grid grid = parse_grid(arguments.grid, arguments.arms, request.settings);
   request.variants.insert(request.variants.end(), grid.variants.begin(), grid.variants.end());
   request.own_settings_too = true;
-  return grid.of_run;
+  return grid.own_settings;
 }
 
 void run(const TrainRecommendArguments& arguments, const GlobalOptions& global) {
@@ -235,7 +236,7 @@ void run(const TrainRecommendArguments& arguments, const GlobalOptions& global) 
   recommend::check_seeds(global.seed, arguments.seeds);
   check_can_be_run_folder(arguments.out);
   for (const std::string& text : arguments.variants) request.variants.push_back(parse_variant(text));
-  const std::vector<std::string> of_run = add_grid(arguments, request);
+  const std::vector<std::string> own_settings = add_grid(arguments, request);
   check_variants(arguments, request);
   if (request.variants.empty() || request.own_settings_too) check_idle_options(arguments, request.settings);
   request.arms = arguments.arms;
@@ -260,9 +261,9 @@ void run(const TrainRecommendArguments& arguments, const GlobalOptions& global) 
   if (replicas->leads()) arguments.data.tell_left_out(split.interactions());
   const recommend::RecommendOutcome outcome = recommend::train_recommend(request, split, *replicas);
   if (!replicas->leads()) return;
-  if (!of_run.empty())
+  if (!own_settings.empty())
     print_notice("gainlens: --grid: {}: the run's own settings, which are the reference and no variant\n",
-                 fmt::join(of_run, ", "));
+                 fmt::join(own_settings, ", "));
   print(outcome, arguments, split.items(), global.json);
 }
 
@@ -344,19 +345,20 @@ void add_train_recommend(CLI::App& train, const GlobalOptions& global, Action& a
                    "several times. gainlens sensitivity reads the run")
       ->allow_extra_args(false)
       ->type_name("KEY=V,V");
-  std::string of_presets = helps_of(recommend::presets());
+  std::string preset_help = helps_of(recommend::presets());
   for (const recommend::BackboneKind& backbone : recommend::backbones()) {
-    if (!backbone.presets.empty()) of_presets += "; " + helps_of(backbone.presets);
+    if (!backbone.presets.empty()) preset_help += "; " + helps_of(backbone.presets);
   }
-  command->add_option("--preset", arguments->preset, "Settings to begin with: " + of_presets)->capture_default_str();
+  command->add_option("--preset", arguments->preset, "Settings to begin with: " + preset_help)->capture_default_str();
   command->add_option("--config", arguments->config, "JSON file with settings, see below");
   command->add_option("--out", arguments->out, "Run folder to write; the same request continues in it")->required();
   const auto filter_knobs = bft::filter_knobs();
   for (const Knob<recommend::Settings>& knob : all_knobs()) {
-    const bool of_filter = std::any_of(filter_knobs.begin(), filter_knobs.end(),
-                                       [&](const Knob<bft::FilterOptions>& other) { return other.key == knob.key; });
+    const bool is_filter_knob =
+        std::any_of(filter_knobs.begin(), filter_knobs.end(),
+                    [&](const Knob<bft::FilterOptions>& other) { return other.key == knob.key; });
     command->add_option(knob_option(knob.key), arguments->knobs[knob.key], knob.help)
-        ->group(of_filter ? "Settings of the filter" : "Settings");
+        ->group(is_filter_knob ? "Settings of the filter" : "Settings");
   }
   add_no_jacobian(*command, arguments->no_jacobian, "Settings of the filter");
   command->add_flag("--no-time-bias", arguments->no_time_bias, "The same as --time-bias false: for data without times")

@@ -8,8 +8,8 @@
 
 namespace gainlens::cli {
 
-/// For reports that a measuring command writes: refuses a folder that holds a run, because a report replaces what lies
-/// in its folder, and one that cannot be written, before hours of work.
+/// Refuses, before hours of work, a folder for the report of a measuring command that holds a run, because a report
+/// replaces what lies in its folder, and one that cannot be written.
 /// @param run  the folder of the run; may be empty
 void check_report_folder(const std::string& report, const std::string& run);
 /// Says which figures were left out.

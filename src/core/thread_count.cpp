@@ -15,14 +15,14 @@
 
 namespace gainlens {
 
-std::int64_t most_threads() {
+std::int64_t max_threads() {
   return std::max<std::int64_t>(64, std::int64_t{4} * std::thread::hardware_concurrency());
 }
 
 void check_threads(std::int64_t threads) {
-  CHECK(threads >= 0 && threads <= most_threads(),
+  CHECK(threads >= 0 && threads <= max_threads(),
         "--threads: {}; must be between 1 and {} on this machine, which has {}, or 0 for all cores", threads,
-        most_threads(), counted(std::thread::hardware_concurrency(), "core"));
+        max_threads(), counted(std::thread::hardware_concurrency(), "core"));
 }
 
 void check_threads_can_start(std::int64_t threads) {

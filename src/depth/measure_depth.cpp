@@ -192,8 +192,8 @@ runfile::DepthChunk measure_depth(hooks::HookedModel& model, const models::Decod
       model, tokens, queries,
       {readings.start, options.perturbation, options.draws, options.layers, options.allow_extrapolation}, generator);
   for (std::size_t layer = 0; layer < moved.size(); ++layer) {
-    found.layers[layer].truth->of_sum = quantiles_of_ratio(moved[layer], walk.sums()[layer]);
-    found.layers[layer].truth->of_carried = quantiles_of_ratio(moved[layer], walk.alone()[layer]);
+    found.layers[layer].truth->sum_ratio = quantiles_of_ratio(moved[layer], walk.sums()[layer]);
+    found.layers[layer].truth->carried_ratio = quantiles_of_ratio(moved[layer], walk.alone()[layer]);
   }
   return found;
 }

@@ -106,9 +106,9 @@ Sharing Experiment::shared_threads() const {
   if (std::filesystem::exists(file)) {
     const Json stored = read_json_file(file);
     if (stored.is_object() && stored.contains("threads") && stored["threads"].is_number_unsigned()) {
-      const auto of_seed = std::clamp<std::int64_t>(stored["threads"].get<std::int64_t>(), 1, most_threads());
-      const std::int64_t most = std::clamp<std::int64_t>(threads / of_seed, 1, jobs);
-      return {plan_.seeds_at_once > 0 ? std::min(plan_.seeds_at_once, jobs) : most, of_seed};
+      const auto seed_threads = std::clamp<std::int64_t>(stored["threads"].get<std::int64_t>(), 1, max_threads());
+      const std::int64_t most = std::clamp<std::int64_t>(threads / seed_threads, 1, jobs);
+      return {plan_.seeds_at_once > 0 ? std::min(plan_.seeds_at_once, jobs) : most, seed_threads};
     }
   }
   CHECK(plan_.seeds_at_once <= threads,
@@ -125,12 +125,12 @@ Json Experiment::common_request(Json request) const {
   const std::filesystem::path file = plan_.out / request_name;
   if (replicas_.leads() && std::filesystem::exists(file))
     request = training::in_form_of(read_json_file(file), std::move(request), plan_.rules);
-  Json of_first = Json::parse(replicas_.text_of_first(request.dump()));
+  Json first_request = Json::parse(replicas_.text_of_first(request.dump()));
   training::RequestRules rules = plan_.rules;
   rules.may_grow = {};
-  if (!replicas_.leads()) training::check_same_request(of_first, request, plan_.out, rules);
+  if (!replicas_.leads()) training::check_same_request(first_request, request, plan_.out, rules);
   wait_for_all(replicas_);
-  return of_first;
+  return first_request;
 }
 
 void Experiment::tell_of_earlier_results() const {

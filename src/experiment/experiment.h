@@ -81,7 +81,7 @@ class Subject {
   virtual ~Subject() = default;
   /// Whether the job has a training; else it is only evaluated, which costs next to nothing.
   virtual bool trains(const Job& job) const = 0;
-  /// In epochs.
+  /// What the job costs, in epochs.
   virtual double cost(const Job& job) const = 0;
   /// Everything that determines the result of a job, from the request of the run.
   virtual Json request_of(const Job& job, const Json& run) const = 0;

@@ -10,7 +10,7 @@ namespace gainlens::experiment {
 namespace {
 
 /// Of one call: run.h5 holds all of them, and each has a folder.
-constexpr std::int64_t most_seeds = 10'000;
+constexpr std::int64_t max_seeds = 10'000;
 
 constexpr std::string_view seed_prefix = "seed-";
 
@@ -42,7 +42,7 @@ std::optional<std::uint64_t> seed_of_folder(std::string_view name) {
 
 void check_seeds(std::uint64_t seed, std::int64_t seeds) {
   CHECK(seeds >= 1, "--seeds: {}; at least 1 is needed", seeds);
-  CHECK(seeds <= most_seeds, "--seeds: {}; at most {} are supported", seeds, most_seeds);
+  CHECK(seeds <= max_seeds, "--seeds: {}; at most {} are supported", seeds, max_seeds);
   CHECK(static_cast<std::uint64_t>(seeds) - 1 <= std::numeric_limits<std::uint64_t>::max() - seed,
         "--seeds: {} seeds from {} on (--seed) go beyond 2^64 - 1, the largest seed; give a smaller --seed", seeds,
         seed);

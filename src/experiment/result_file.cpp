@@ -36,7 +36,7 @@ std::vector<Number> numbers_of(const formats::TensorEntry& entry, formats::DType
 
 constexpr std::string_view repair = "delete it and repeat the command that trained it, which computes it again";
 
-/// Of the checksum: what the file says beside its tensors.
+/// What the file says beside its tensors, as the checksum takes it.
 std::string head(const std::string& arm, const std::string& seed, const std::string& best_epoch,
                  const std::string& kept, const std::string& request) {
   return fmt::format("{}\n{}\n{}\n{}\n{}\n", arm, seed, best_epoch, kept, request);

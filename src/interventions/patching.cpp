@@ -115,7 +115,7 @@ Json request_of(const PatchingOptions& options, const PatchJob& job) {
   Json request = {{"format", runfile::patching_run_format},
                   {"version", runfile::patching_run_version},
                   {"family", job.checkpoint.config.family},
-                  {"model", runfile::HashCache::of_user().sha256_by_name(job.checkpoint.files)},
+                  {"model", runfile::HashCache::for_user().sha256_by_name(job.checkpoint.files)},
                   {"ignored_config_keys", ignored_keys(options)},
                   {"tokenizer", job.prompts.tokenizer_sha256},
                   {"clean", prompt_request(job.prompts.clean, tokenizer)},

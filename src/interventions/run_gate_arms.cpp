@@ -118,7 +118,7 @@ Json gate_arms_request(const GateArmsOptions& options, const GateArmsJob& job) {
   Json request = {{"format", runfile::gate_arms_format},
                   {"version", runfile::gate_arms_version},
                   {"family", job.checkpoint.config.family},
-                  {"model", runfile::HashCache::of_user().sha256_by_name(job.checkpoint.files)},
+                  {"model", runfile::HashCache::for_user().sha256_by_name(job.checkpoint.files)},
                   {"ignored_config_keys", ignored_keys(options)},
                   {"tokenizer", job.test.source.tokenizer_sha256},
                   {"text", job.test.source.text_sha256},

@@ -146,7 +146,7 @@ void tell_of_layers_without_heads(const InterveneOptions& options, const models:
 }
 
 Json request_of(const InterveneOptions& options, const Job& job) {
-  const runfile::HashCache hashes = runfile::HashCache::of_user();
+  const runfile::HashCache hashes = runfile::HashCache::for_user();
   Json files = Json::object(), controls = Json::array();
   for (const Arm& arm : job.arms) {
     for (const PlacedWrite& placed : arm.writes) {

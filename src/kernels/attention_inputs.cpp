@@ -55,9 +55,9 @@ void check_options(const char* where, const AttentionOptions& options, double pr
   check_estimator(where, options.estimator);
   CHECK(options.returned.first_masses >= 0 && options.returned.first_masses <= first_keys,
         "{}: first_masses {}; must be between 0 and {}", where, options.returned.first_masses, first_keys);
-  CHECK(options.returned.top_keys >= 0 && options.returned.top_keys <= most_top_keys,
-        "{}: top_keys {}; must be between 0 and {}", where, options.returned.top_keys, most_top_keys);
-  const double least = options.returned.least_key_mean;
+  CHECK(options.returned.top_keys >= 0 && options.returned.top_keys <= max_top_keys,
+        "{}: top_keys {}; must be between 0 and {}", where, options.returned.top_keys, max_top_keys);
+  const double least = options.returned.min_key_mean;
   CHECK(least >= smallest_key_mean && least <= 1, "{}: least_key_mean {}; must be between {} and 1", where, least,
         smallest_key_mean);
 }

@@ -15,7 +15,7 @@
 namespace gainlens::kernels {
 
 /// Most keys of a query that `top_key` and `top_weight` hold.
-inline constexpr std::int64_t most_top_keys = 64;
+inline constexpr std::int64_t max_top_keys = 64;
 
 /// Which implementation computes. All give the same fields. They differ in speed, in rounding and in the devices they
 /// run on.
@@ -37,7 +37,7 @@ struct Sequence {
 /// Of which keys the means over queries are wanted (`key_mean`).
 enum class KeyMeans {
   none,
-  above,  ///< of the keys whose column mean is at least `least_key_mean`; the others have NaN
+  above,  ///< of the keys whose column mean is at least `min_key_mean`; the others have NaN
   all
 };
 
@@ -55,8 +55,8 @@ struct ReturnedFields {
   bool per_dimension = false;              ///< `residual_by_dimension`, `observation_precision_by_dimension`
   std::int64_t first_masses = first_keys;  ///< keys in `first_mass` and `column_mean`, 0..first_keys; 0: neither
   KeyMeans key_means = KeyMeans::none;     ///< of `key_mean` and `key_queries`
-  double least_key_mean = 0.1;             ///< with KeyMeans::above; between 1e-4 and 1
-  std::int64_t top_keys = 0;               ///< keys in `top_key` and `top_weight`, 0..most_top_keys; 0: neither
+  double min_key_mean = 0.1;               ///< with KeyMeans::above; between 1e-4 and 1
+  std::int64_t top_keys = 0;               ///< keys in `top_key` and `top_weight`, 0..max_top_keys; 0: neither
 
   bool operator==(const ReturnedFields&) const = default;
 };

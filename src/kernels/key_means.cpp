@@ -55,7 +55,7 @@ void write_means(const ReturnedFields& returned, const at::Tensor& sums, const a
                  const at::Tensor& n_eff, at::Tensor& key_mean) {
   const std::int64_t length = sums.size(2);
   const auto begins = key_window_begins(length);
-  const double least = returned.key_means == KeyMeans::above ? returned.least_key_mean : 0;
+  const double least = returned.key_means == KeyMeans::above ? returned.min_key_mean : 0;
   const auto sum = sums.accessor<double, 3>();
   const auto count = counts.accessor<std::int64_t, 2>();
   const auto seen = n_eff.accessor<Real, 2>();

@@ -20,7 +20,7 @@ struct ChosenQuery {
 };
 
 struct LookOptions {
-  std::int64_t top_keys = 8;                      ///< of each query, 1 to kernels::most_top_keys
+  std::int64_t top_keys = 8;                      ///< of each query, 1 to kernels::max_top_keys
   std::int64_t next = 10;                         ///< most likely next tokens
   std::optional<ChosenQuery> query;               ///< whose weights of all keys are wanted
   std::optional<LensOptions> lens;                ///< the logit lens

@@ -16,8 +16,8 @@
 namespace gainlens::runfile {
 namespace {
 
-constexpr std::int64_t most_count = std::int64_t{1} << 31, most_layers = 4096;
-constexpr double most_rounding = 1e-5;
+constexpr std::int64_t max_count = std::int64_t{1} << 31, max_layers = 4096;
+constexpr double max_rounding = 1e-5;
 constexpr const char* user_axis = "user";
 
 /// Sizes of the axes: the most that a model has. Variants may have fewer.
@@ -136,7 +136,7 @@ void check_numbers(const TrainedRunReader& reader, const AttentionRun& run, std:
   for (const AttentionNumber& number : attention_numbers) {
     const std::vector<double>& values = run.swept[place]->numbers.find(number.name)->second;
     const auto count = std::ranges::count_if(values, [&](double x) {
-      return std::isfinite(x) && x >= number.least - most_rounding && x <= number.most + most_rounding;
+      return std::isfinite(x) && x >= number.least - max_rounding && x <= number.most + max_rounding;
     });
     const auto missing = std::ranges::count_if(values, [](double x) { return std::isnan(x); });
     CHECK(count == std::ssize(values) || (!number.always && missing == std::ssize(values)),
@@ -148,12 +148,12 @@ void check_numbers(const TrainedRunReader& reader, const AttentionRun& run, std:
 void read_users(const TrainedRunReader& reader, AttentionRun& run) {
   UserCounts& users = run.users;
   const hdf5::Shape shape = {std::ssize(run.units)};
-  users.item_train_count = reader.integers("item/train_count", {reader.size_of("item/train_count")}, 0, most_count);
+  users.item_train_count = reader.integers("item/train_count", {reader.size_of("item/train_count")}, 0, max_count);
   const std::int64_t items = std::ssize(users.item_train_count);
   users.target = reader.integers("target", shape, 1, items);
   run.last_item = reader.integers("last_item", shape, 1, items);
-  users.history_length = reader.integers("history_length", shape, 1, most_count);
-  users.training_length = reader.integers("training_length", shape, 1, most_count);
+  users.history_length = reader.integers("history_length", shape, 1, max_count);
+  users.training_length = reader.integers("training_length", shape, 1, max_count);
 }
 
 AttentionRun attention_run_of(const TrainedRunReader& reader) {
@@ -168,7 +168,7 @@ AttentionRun attention_run_of(const TrainedRunReader& reader) {
     if (complete == 1) result.emplace();
   }
   const HeadAxes axes{reader.size_of("layer"), reader.size_of("head")};
-  CHECK(axes.layers <= most_layers && axes.heads <= most_layers, "{}: {} layers of {} heads; the file is damaged",
+  CHECK(axes.layers <= max_layers && axes.heads <= max_layers, "{}: {} layers of {} heads; the file is damaged",
         reader.where(), axes.layers, axes.heads);
   run.swept.resize(run.results.size());
   for (std::size_t i = 0; i < run.swept.size(); ++i) {

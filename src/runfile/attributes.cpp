@@ -13,14 +13,14 @@
 namespace gainlens::runfile {
 namespace {
 
-constexpr std::size_t most_name_bytes = 100;
-constexpr std::size_t most_policy_bytes = 500;
+constexpr std::size_t max_name_bytes = 100;
+constexpr std::size_t max_policy_bytes = 500;
 
 /// "0 to 27", "8, 24", "0 to 3, 7". Long lists are shortened: "40 numbers from 1 to 99".
 std::string listed(const std::vector<std::int64_t>& numbers) {
-  constexpr std::int64_t most_parts = 12;
+  constexpr std::int64_t max_parts = 12;
   const std::string ranges = number_ranges(numbers, " to ");
-  if (std::count(ranges.begin(), ranges.end(), ',') < most_parts) return ranges;
+  if (std::count(ranges.begin(), ranges.end(), ',') < max_parts) return ranges;
   return fmt::format("{} numbers from {} to {}", numbers.size(), numbers.front(), numbers.back());
 }
 
@@ -36,11 +36,11 @@ std::string source_of(const Request& request) {
   return fmt::format(
       "gainlens sweep of a model of family {} ({}: {}; {}, {} of {}) in {} on {}, statistics version {}: {} ({}) of "
       "each context length {} from {} with sha256 {}; BOS policy: {}.",
-      printable(request.family, most_name_bytes), counted(std::ssize(request.layers), "layer"), listed(request.layers),
+      printable(request.family, max_name_bytes), counted(std::ssize(request.layers), "layer"), listed(request.layers),
       counted(request.heads, "head"), kv_heads_in_words(request), counted(request.head_dim, "dimension"), request.dtype,
       request.device, request.version, counted(request.samples, "chunk"), placement(request), listed(request.lengths),
-      request.tokenizer == "tokens" ? "token ids" : "the text", printable(request.text, most_name_bytes),
-      printable(request.bos_policy, most_policy_bytes));
+      request.tokenizer == "tokens" ? "token ids" : "the text", printable(request.text, max_name_bytes),
+      printable(request.bos_policy, max_policy_bytes));
 }
 
 /// The value of the attribute `coordinates`: the coordinates besides the dimension scales. Empty if there are none.
@@ -55,7 +55,8 @@ void add_coordinates(Attributes& attributes, std::span<const Axis> axes, Group g
   if (!names.empty()) attributes.emplace_back("coordinates", names);
 }
 
-/// In a model with learned sink logits: whether the weights of a number are those among the keys, or of keys and sink.
+/// Says, for a model with learned sink logits, whether the weights of a number are those among the keys, or of keys and
+/// sink.
 std::string_view share_of_sink(const DatasetInfo& info) {
   const auto begins = [&](std::string_view start) { return info.name.starts_with(start); };
   if (info.group == Group::values || info.group == Group::stream || begins("gate") || begins("nll") ||
@@ -75,15 +76,14 @@ Attributes attributes_of_run(const Request& request, std::string_view program_ve
       {"Conventions", fmt::format("{}-{}, attribute names of CF-1.11", run_format, run_format_version)},
       {"title", fmt::format("{} of a {} model at context lengths {}",
                             request.statistics ? "Attention statistics of every head" : "Negative log likelihood",
-                            printable(request.family, most_name_bytes), listed(request.lengths))},
-      {"family", printable(request.family, most_name_bytes)},
+                            printable(request.family, max_name_bytes), listed(request.lengths))},
+      {"family", printable(request.family, max_name_bytes)},
       {"source", source_of(request)},
       {"references",
        "Precision Tracked Transformer via Kalman Filtering, Kriging and Process Noise (Long, Agarwal, "
        "Markovic-Voronov, Wang, Li)"}};
   if (request.estimator.name != Estimator::reml) attributes.emplace_back("estimator", words_of(request.estimator));
-  if (!program_version.empty())
-    attributes.emplace_back("gainlens_version", printable(program_version, most_name_bytes));
+  if (!program_version.empty()) attributes.emplace_back("gainlens_version", printable(program_version, max_name_bytes));
   return attributes;
 }
 

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 /// The files of a checkpoint: a list that lacks one of those that are there proves nothing of it.
 constexpr std::string_view always_listed[] = {"config.json", "model.safetensors", "tokenizer.model"};
 
-constexpr std::size_t digest_length = 64, most_list_bytes = std::size_t{1} << 20;
+constexpr std::size_t digest_length = 64, max_list_bytes = std::size_t{1} << 20;
 
 /// The checksum and the name in a line of a list.
 std::pair<std::string, std::string> entry_of(std::string_view line, const std::string& where) {
@@ -36,7 +36,7 @@ std::pair<std::string, std::string> entry_of(std::string_view line, const std::s
 }
 
 std::vector<std::pair<std::string, std::string>> read_list(const fs::path& list) {
-  const std::string text = read_text_file(list, most_list_bytes), where = printable(list.string());
+  const std::string text = read_text_file(list, max_list_bytes), where = printable(list.string());
   std::vector<std::pair<std::string, std::string>> entries;
   for (std::string_view rest = text; !rest.empty();) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());

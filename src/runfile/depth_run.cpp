@@ -26,8 +26,8 @@ Json layer_json(const DepthLayer& layer) {
                {"jacobian", layer.jacobian}};
   if (layer.truth) {
     json["truth"] = {{"rule_error", layer.truth->rule_error},
-                     {"of_sum", layer.truth->of_sum},
-                     {"of_carried", layer.truth->of_carried}};
+                     {"of_sum", layer.truth->sum_ratio},
+                     {"of_carried", layer.truth->carried_ratio}};
   }
   return json;
 }

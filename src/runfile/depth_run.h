@@ -39,9 +39,9 @@ using DepthCarried = std::array<std::array<DepthQuantiles, depth_starts.size()>,
 /// What stands beside the rules. Quantiles over coordinates; each coordinate is a mean over queries, and of drawn
 /// errors over draws too.
 struct DepthTruth {
-  DepthQuantiles rule_error;  ///< rule / whole Jacobian - 1, of the variance after the MLP
-  DepthQuantiles of_sum;      ///< variance of the perturbed stream / P of gain-one, after the layer
-  DepthQuantiles of_carried;  ///< the same over P0 carried through the MLPs alone, without what attention adds
+  DepthQuantiles rule_error;     ///< rule / whole Jacobian - 1, of the variance after the MLP
+  DepthQuantiles sum_ratio;      ///< variance of the perturbed stream / P of gain-one, after the layer
+  DepthQuantiles carried_ratio;  ///< the same over P0 carried through the MLPs alone, without what attention adds
 
   friend bool operator==(const DepthTruth&, const DepthTruth&) = default;
 };

@@ -99,7 +99,7 @@ void check_run(const ExperimentRun& run) {
            run.unit_scores.size());
     for (const UnitScore& score : run.unit_scores)
       ASSERT(std::abs(result->test.at(score.name) - mean_score(result->scores.at(score.name))) <=
-                 most_rounding_of_metric * std::max(1.0, std::abs(result->test.at(score.name))),
+                 max_rounding_of_metric * std::max(1.0, std::abs(result->test.at(score.name))),
              "the metric '{}' is not the mean of its scores", score.name);
   }
 }

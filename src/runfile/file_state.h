@@ -25,7 +25,7 @@ FileState state_of(const std::filesystem::path& file);
 class WatchedFiles {
  public:
   WatchedFiles() = default;
-  /// To be made before the checksums are taken. @throws InvalidArgument  as state_of
+  /// Remembers the state of the files. To be made before the checksums are taken. @throws InvalidArgument  as state_of
   explicit WatchedFiles(const std::vector<std::filesystem::path>& files);
 
   /// @throws InvalidArgument  one of them (it is named) was changed, replaced or removed since the object was made

@@ -18,7 +18,7 @@ class FolderLock {
   FileDescriptor file_;
 };
 
-/// For readers: checks that no process is writing the run. Holds no lock afterwards.
+/// Checks, for readers, that no process is writing the run. Holds no lock afterwards.
 /// @throws InvalidArgument  another process (its id is shown) has the lock
 void check_not_being_written(const std::filesystem::path& folder);
 

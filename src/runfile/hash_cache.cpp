@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uintmax_t most_bytes = 32u << 20;  // of checksums.json; 1,000 of the longest paths need less
+constexpr std::uintmax_t max_bytes = 32u << 20;  // of checksums.json; 1,000 of the longest paths need less
 constexpr std::chrono::seconds lock_patience{10};
 
 bool is_entry(const Json& entry) {
@@ -48,7 +48,7 @@ Json read_entries(const fs::path& folder) {
   Json entries = Json::object();
   if (!is_private(folder)) return entries;
   try {
-    const Json stored = read_json_file(entries_file(folder), most_bytes);
+    const Json stored = read_json_file(entries_file(folder), max_bytes);
     if (!stored.is_object()) return entries;
     for (const auto& [path, entry] : stored.items()) {
       if (is_entry(entry)) entries[path] = entry;
@@ -59,7 +59,7 @@ Json read_entries(const fs::path& folder) {
 }
 
 void drop_oldest(Json& entries) {
-  while (entries.size() > HashCache::most_files) {
+  while (entries.size() > HashCache::max_files) {
     auto oldest = entries.begin();
     for (auto entry = entries.begin(); entry != entries.end(); ++entry) {
       if (entry->at("hashed_at") < oldest->at("hashed_at")) oldest = entry;
@@ -88,7 +88,7 @@ std::optional<fs::path> absolute_path(const std::optional<std::string>& value) {
 
 }  // namespace
 
-HashCache HashCache::of_user(const Environment& environment) {
+HashCache HashCache::for_user(const Environment& environment) {
   if (const auto caches = absolute_path(environment("XDG_CACHE_HOME"))) return HashCache(*caches / "gainlens");
   if (const auto home = absolute_path(environment("HOME"))) return HashCache(*home / ".cache" / "gainlens");
   return HashCache(std::nullopt);

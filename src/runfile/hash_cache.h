@@ -16,7 +16,7 @@ namespace gainlens::runfile {
 /// SHA-256 of large files. A file is hashed once for each user, not once for each run: the checksums are kept in
 /// `checksums.json` in a folder of the user.
 ///
-///     const HashCache cache = HashCache::of_user();
+///     const HashCache cache = HashCache::for_user();
 ///     request.model[name] = cache.sha256(weights);
 ///
 /// A stored checksum is used while path, size, modification time, time of the last change (ctime), inode and device of
@@ -35,7 +35,7 @@ class HashCache {
 
   /// The cache in `$XDG_CACHE_HOME/gainlens`, or in `$HOME/.cache/gainlens` if XDG_CACHE_HOME is not set. A path that
   /// is not absolute counts as not set. If both are not set, nothing is kept.
-  static HashCache of_user(const Environment& environment = process_environment());
+  static HashCache for_user(const Environment& environment = process_environment());
 
   /// @param folder  is made if only its last two parts are missing; empty: nothing is kept
   /// @param clock   the present time
@@ -48,7 +48,7 @@ class HashCache {
   std::map<std::string, std::string> sha256_by_name(const std::vector<std::filesystem::path>& files) const;
 
   /// Most files whose checksums are kept. Those that were hashed first are dropped first.
-  static constexpr std::size_t most_files = 1000;
+  static constexpr std::size_t max_files = 1000;
 
  private:
   void store(const std::string& path, Json entry) const;

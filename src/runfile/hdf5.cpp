@@ -54,8 +54,8 @@ std::string failure_of(std::string_view action) {
   throw Error(failure_of(action));
 }
 
-Handle property_list(hid_t of_class) {
-  return {H5Pcreate(of_class), H5Pclose, "property list"};
+Handle property_list(hid_t property_class) {
+  return {H5Pcreate(property_class), H5Pclose, "property list"};
 }
 
 Handle fixed_text_type(std::size_t size) {
@@ -275,12 +275,12 @@ void read_box(const Handle& dataset, const Shape& offset, const Shape& count, hi
 }
 
 void check_content(const Handle& dataset, const Shape& shape, const std::string& path) {
-  constexpr std::uint64_t most_packing = 1032;  // of deflate
+  constexpr std::uint64_t max_packing = 1032;  // of deflate
   constexpr std::uint64_t never_too_large = std::uint64_t{1} << 30;
   const auto bytes = static_cast<std::uint64_t>(checked_mul<std::int64_t>(checked_elements(shape, path), 8, path));
   const std::uint64_t stored = stored_bytes(dataset);
   // Numbers of 4 bytes become 8. A run that has just begun may hold few of its chunks.
-  require(bytes / 2 / most_packing <= stored || bytes <= never_too_large, "dataset '{}' claims {} numbers in {} bytes",
+  require(bytes / 2 / max_packing <= stored || bytes <= never_too_large, "dataset '{}' claims {} numbers in {} bytes",
           path, bytes / 8, stored);
   const auto available = available_memory();
   require(bytes <= never_too_large || !available || bytes <= *available,
@@ -386,12 +386,12 @@ std::optional<Handle> open_scalar_attribute(hid_t object, const std::string& nam
 }  // namespace
 
 std::optional<std::string> read_text_attribute(hid_t object, const std::string& name) {
-  constexpr std::size_t most_bytes = 1 << 16;
+  constexpr std::size_t max_bytes = 1 << 16;
   const std::optional<Handle> attribute = open_scalar_attribute(object, name);
   if (!attribute) return std::nullopt;
   const Handle type(H5Aget_type(attribute->get()), H5Tclose, name);
   const std::size_t size = H5Tget_size(type.get());
-  if (H5Tget_class(type.get()) != H5T_STRING || H5Tis_variable_str(type.get()) != 0 || size == 0 || size > most_bytes)
+  if (H5Tget_class(type.get()) != H5T_STRING || H5Tis_variable_str(type.get()) != 0 || size == 0 || size > max_bytes)
     return std::nullopt;
   std::string text(size, '\0');
   check(H5Aread(attribute->get(), type.get(), text.data()), name);

@@ -85,7 +85,7 @@ void write(const Handle& dataset, hid_t memory_type, const void* data);
 void write_box(const Handle& dataset, const Shape& offset, const Shape& count, hid_t memory_type, const void* data);
 void read(const Handle& dataset, hid_t memory_type, void* data);
 void read_box(const Handle& dataset, const Shape& offset, const Shape& count, hid_t memory_type, void* data);
-/// Before memory for numbers of an untrusted dataset is taken, as doubles.
+/// Checks the sizes of an untrusted dataset before memory for its numbers is taken, as doubles.
 /// @throws Error  the numbers cannot come from what is stored, or do not fit into memory
 void check_content(const Handle& dataset, const Shape& shape, const std::string& path);
 /// Bytes of the file that hold the dataset's data.
@@ -103,15 +103,15 @@ hid_t text_type();
 /// Variable-length UTF-8 strings without NUL: one (shape {}) or an array of them, row-major.
 Handle write_strings(hid_t parent, const std::string& name, const std::vector<std::string>& strings,
                      const Shape& shape);
-/// @throws Error  absent, of another type or shape, or longer than `most_bytes` in total
+/// @throws Error  absent, of another type or shape, or longer than `max_bytes` in total
 std::vector<std::string> read_strings(hid_t parent, const std::string& path, const Shape& shape,
-                                      std::uint64_t most_bytes);
+                                      std::uint64_t max_bytes);
 /// Writes or reads the box of size `count` at `offset` of a dataset of text_type().
 void write_strings_box(const Handle& dataset, const Shape& offset, const Shape& count,
                        const std::vector<std::string>& strings);
-/// @throws Error  longer than `most_bytes` in total
+/// @throws Error  longer than `max_bytes` in total
 std::vector<std::string> read_strings_box(const Handle& dataset, const Shape& offset, const Shape& count,
-                                          std::uint64_t most_bytes);
+                                          std::uint64_t max_bytes);
 
 void write_attribute(hid_t object, const std::string& name, std::string_view text);
 void write_attribute(hid_t object, const std::string& name, std::int64_t number);

@@ -125,11 +125,11 @@ class Tree {
     const auto root = header.number<std::uint64_t>();
     const auto records = header.number<std::uint16_t>();
     require(type == kind_.tree_type && node_size == node_bytes && record_bytes == kind_.record_bytes &&
-                depth <= most_depth && split == 100 && merge == 40,
+                depth <= max_depth && split == 100 && merge == 40,
             "{}: is not of the form that gainlens writes", what);
     require((root == no_address) == (records == 0), "{}: its root is missing", what);
     levels_ = {{(node_bytes - prefix_bytes) / kind_.record_bytes, 0, 0}};
-    levels_[0].in_all = levels_[0].most_records;
+    levels_[0].in_all = levels_[0].max_records;
     for (unsigned level = 1; level <= depth; ++level) {
       const unsigned pointer = 8 + 1 + levels_.back().total_bytes;
       const std::uint64_t most = (node_bytes - (prefix_bytes + pointer)) / (kind_.record_bytes + pointer);
@@ -141,19 +141,19 @@ class Tree {
 
  private:
   static constexpr std::uint64_t node_bytes = 512, prefix_bytes = 4 + 1 + 1 + checksum_bytes;
-  static constexpr unsigned most_depth = 4;
+  static constexpr unsigned max_depth = 4;
 
   /// Limits of the nodes that stand as far from the leaves.
   struct Level {
-    std::uint64_t most_records = 0;
+    std::uint64_t max_records = 0;
     std::uint64_t in_all = 0;  ///< with the nodes below
     unsigned total_bytes = 0;  ///< of a number up to in_all; 0: leaves, for which it is not stored
   };
 
   void walk_node(std::uint64_t address, unsigned level, std::uint64_t records) {
     constexpr std::string_view what = "a node of a B-tree";
-    require(records <= levels_[level].most_records, "{}: {} records; at most {} fit", what, records,
-            levels_[level].most_records);
+    require(records <= levels_[level].max_records, "{}: {} records; at most {} fit", what, records,
+            levels_[level].max_records);
     const std::vector<unsigned char> bytes = read_(address, node_bytes, what);
     Cursor node(bytes, what);
     node.expect(level == 0 ? std::string_view("BTLF\0", 5) : std::string_view("BTIN\0", 5));

@@ -10,7 +10,7 @@
 
 namespace gainlens::runfile::hdf5 {
 
-/// Before the first call of the library.
+/// Prepares the library; to be called before every other of its functions.
 void prepare_library();
 /// @throws Error  `status` is negative: `action` failed
 void check(herr_t status, std::string_view action);

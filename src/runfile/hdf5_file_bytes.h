@@ -65,7 +65,7 @@ class FileBytes {
  public:
   /// @param descriptor  stays the caller's
   explicit FileBytes(int descriptor);
-  /// Of the open HDF5 file that holds an object.
+  /// The bytes of the open HDF5 file that holds an object.
   static FileBytes of(const Handle& object);
 
   std::uint64_t size() const { return size_; }

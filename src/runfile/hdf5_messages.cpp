@@ -7,7 +7,7 @@
 namespace gainlens::runfile::hdf5 {
 namespace {
 
-constexpr unsigned most_axes = 32;
+constexpr unsigned max_axes = 32;
 constexpr std::string_view other_form = "is not of the form that gainlens writes";
 
 /// Product of a shape and the size of its values.
@@ -132,7 +132,7 @@ std::vector<std::uint64_t> checked_dataspace(Bytes bytes) {
   message.expect("\2");
   const auto axes = message.number<std::uint8_t>(), flags = message.number<std::uint8_t>(),
              kind = message.number<std::uint8_t>();
-  require(axes <= most_axes && flags <= 1 && kind == (axes == 0 ? 0 : 1), "{}: {}", what, other_form);
+  require(axes <= max_axes && flags <= 1 && kind == (axes == 0 ? 0 : 1), "{}: {}", what, other_form);
   std::vector<std::uint64_t> shape(axes);
   for (std::uint64_t& size : shape) size = message.number<std::uint64_t>();
   for (std::size_t axis = 0; flags == 1 && axis < shape.size(); ++axis)

@@ -99,7 +99,7 @@ std::vector<const char*> pointers_to(const std::vector<std::string>& strings) {
 
 /// Reads the box of size `count` at `offset` of a contiguous dataset of texts.
 std::vector<std::string> texts_of_box(const Handle& dataset, const Shape& shape, const Shape& offset,
-                                      const Shape& count, std::uint64_t most_bytes, const std::string& path) {
+                                      const Shape& count, std::uint64_t max_bytes, const std::string& path) {
   require(H5Tis_variable_str(type_of(dataset).get()) > 0, "dataset '{}' does not hold text", path);
   const FileBytes file = FileBytes::of(dataset);
   const haddr_t start = H5Dget_offset(dataset.get());
@@ -118,7 +118,7 @@ std::vector<std::string> texts_of_box(const Handle& dataset, const Shape& shape,
   if (elements == 0) return texts;
   texts.reserve(static_cast<std::size_t>(elements));
   GlobalHeap heap(file);
-  std::uint64_t left = most_bytes;
+  std::uint64_t left = max_bytes;
   for (Shape at = offset;;) {
     std::int64_t place = 0;
     for (std::size_t axis = 0; axis < shape.size(); ++axis) place = place * shape[axis] + at[axis];
@@ -128,7 +128,7 @@ std::vector<std::string> texts_of_box(const Handle& dataset, const Shape& shape,
     for (std::int64_t i = 0; i < row; ++i) {
       const Bytes text = heap.object(reference_at(cursor), 1);
       require(text.size() < left, "dataset '{}' claims more text than {} bytes, which is the most that is read", path,
-              most_bytes);
+              max_bytes);
       left -= text.size() + 1;  // with a zero behind each
       require(std::find(text.begin(), text.end(), 0) == text.end(), "dataset '{}' holds a text with a zero byte", path);
       texts.emplace_back(text.begin(), text.end());
@@ -168,20 +168,20 @@ void write_strings_box(const Handle& dataset, const Shape& offset, const Shape& 
 }
 
 std::vector<std::string> read_strings(hid_t parent, const std::string& path, const Shape& shape,
-                                      std::uint64_t most_bytes) {
+                                      std::uint64_t max_bytes) {
   const Handle dataset = open_any(parent, path);
   const Shape found = shape_of(dataset, path);
   require(found == shape, "dataset '{}' has shape {}; expected {}", path, shown(found), shown(shape));
-  return texts_of_box(dataset, shape, Shape(shape.size(), 0), shape, most_bytes, path);
+  return texts_of_box(dataset, shape, Shape(shape.size(), 0), shape, max_bytes, path);
 }
 
 std::vector<std::string> read_strings_box(const Handle& dataset, const Shape& offset, const Shape& count,
-                                          std::uint64_t most_bytes) {
+                                          std::uint64_t max_bytes) {
   const Shape shape = shape_of(dataset, "text");
   for (std::size_t axis = 0; axis < shape.size(); ++axis)
     require(offset.at(axis) >= 0 && count.at(axis) >= 0 && offset[axis] <= shape[axis] - count[axis],
             "a box of texts does not lie in its dataset");
-  return texts_of_box(dataset, shape, offset, count, most_bytes, "text");
+  return texts_of_box(dataset, shape, offset, count, max_bytes, "text");
 }
 
 namespace {

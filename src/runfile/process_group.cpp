@@ -7,7 +7,7 @@
 namespace gainlens::runfile {
 namespace {
 
-constexpr std::int64_t most_processes = 65536;
+constexpr std::int64_t max_processes = 65536;
 
 /// How one launcher calls its variables.
 struct Launcher {
@@ -35,7 +35,7 @@ std::optional<std::int64_t> read(const Environment& environment, const char* nam
 /// @pre both variables are set
 ProcessGroup read(const Environment& environment, const Launcher& launcher) {
   ProcessGroup group;
-  group.size = *read(environment, launcher.size, 1, most_processes);
+  group.size = *read(environment, launcher.size, 1, max_processes);
   group.rank = *read(environment, launcher.rank, 0, group.size - 1);
   group.local_rank = read(environment, launcher.local_rank, 0, group.size - 1);
   return group;
@@ -53,7 +53,7 @@ std::optional<ProcessGroup> read_torchrun(const Environment& environment) {
 std::optional<ProcessGroup> read_slurm(const Environment& environment) {
   if (!environment(slurm.rank)) return std::nullopt;  // the shell of an allocation: no task has been started
   if (!environment(slurm.size)) {                     // a batch script without srun, which has number 0
-    CHECK(*read(environment, slurm.rank, 0, most_processes) == 0,
+    CHECK(*read(environment, slurm.rank, 0, max_processes) == 0,
           "{}: '{}' in the environment without {}; start the processes with srun", slurm.rank,
           printable(*environment(slurm.rank), 40), slurm.size);
     return std::nullopt;

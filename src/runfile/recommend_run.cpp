@@ -50,10 +50,11 @@ void write_run(const hdf5::Handle& file, const RecommendRun& run) {
   writer.best_epochs();
   writer.curves(curve_names(), description_of_curve);
   writer.filter();
-  std::vector<std::pair<std::string, Description>> of_lists;
+  std::vector<std::pair<std::string, Description>> list_descriptions;
   for (const ListMetric& metric : list_metrics())
-    of_lists.emplace_back(std::string(metric.name), Description{std::string(metric.unit), std::string(metric.meaning)});
-  writer.tests(metric_names(), "on the test items", of_lists);
+    list_descriptions.emplace_back(std::string(metric.name),
+                                   Description{std::string(metric.unit), std::string(metric.meaning)});
+  writer.tests(metric_names(), "on the test items", list_descriptions);
   writer.score(file, rank_score, H5T_IEEE_F32LE,
                {"1", "rank of the test item among all items, from 1; items with equal scores share ranks"});
   if (!has_validation_ranks(run)) return;
@@ -65,8 +66,8 @@ void write_run(const hdf5::Handle& file, const RecommendRun& run) {
 
 void check_result(const TrainedSeed& result) {
   const std::vector<std::string> known = curve_names();
-  const std::size_t of_validation = result.scores.count(validation_rank_score);
-  ASSERT(result.scores.size() == 1 + of_validation && result.scores.contains(rank_score),
+  const std::size_t validation_scores = result.scores.count(validation_rank_score);
+  ASSERT(result.scores.size() == 1 + validation_scores && result.scores.contains(rank_score),
          "{} scores; only ranks are wanted", result.scores.size());
   for (const auto& [name, values] : result.curve)
     ASSERT(std::find(known.begin(), known.end(), name) != known.end(), "no curve has the name '{}'", name);

@@ -11,7 +11,7 @@
 namespace gainlens::runfile {
 namespace {
 
-constexpr std::int64_t most_count = std::int64_t{1} << 31, most_items = std::int64_t{1} << 53;
+constexpr std::int64_t max_count = std::int64_t{1} << 31, max_items = std::int64_t{1} << 53;
 
 void check_request(const TrainedRunReader& reader, const RecommendRun& run) {
   const Json& request = run.request;
@@ -30,8 +30,8 @@ void read_users(const TrainedRunReader& reader, RecommendRun& run) {
   const std::string& where = reader.where();
   const hdf5::Shape shape = {std::ssize(run.units)};
   run.target = reader.integers("target", shape, 1, std::ssize(run.item_train_count));
-  run.history_length = reader.integers("history_length", shape, 1, most_count);
-  run.training_length = reader.integers("training_length", shape, 1, most_count);
+  run.history_length = reader.integers("history_length", shape, 1, max_count);
+  run.training_length = reader.integers("training_length", shape, 1, max_count);
   for (std::size_t user = 0; user < run.units.size(); ++user)
     CHECK(run.training_length[user] <= run.history_length[user],
           "{}: user {} has {} training items of {} known items; the file is damaged", where, user,
@@ -44,14 +44,14 @@ void read_users(const TrainedRunReader& reader, RecommendRun& run) {
   const Json& data = run.request.at("data");
   std::int64_t untested = 0;
   if (data.contains("untested_items")) {
-    CHECK(data.at("untested_items").is_number_unsigned() && data.at("untested_items") <= most_items,
+    CHECK(data.at("untested_items").is_number_unsigned() && data.at("untested_items") <= max_items,
           "{}: 'untested_items' of the request is {}; must be a whole number", where,
           printable(data.at("untested_items").dump(), 40));
     untested = data.at("untested_items").get<std::int64_t>();
   }
-  const std::int64_t of_users = checked_add(sum(run.training_length), untested, where);
-  CHECK(of_users == sum(run.item_train_count),
-        "{}: users have {} training items, and items are in training {} times; the file is damaged", where, of_users,
+  const std::int64_t user_total = checked_add(sum(run.training_length), untested, where);
+  CHECK(user_total == sum(run.item_train_count),
+        "{}: users have {} training items, and items are in training {} times; the file is damaged", where, user_total,
         sum(run.item_train_count));
 }
 
@@ -91,7 +91,7 @@ RecommendRun read_run(const TrainedRunReader& reader) {
   RecommendRun run;
   reader.check_format(recommend_run_format, recommend_run_version, "a recommender run");
   reader.axes(run, run.unit());
-  run.item_train_count = reader.integers("item/train_count", {reader.size_of("item/train_count")}, 0, most_count);
+  run.item_train_count = reader.integers("item/train_count", {reader.size_of("item/train_count")}, 0, max_count);
   check_request(reader, run);
   read_users(reader, run);
   reader.check_names(run);
@@ -100,9 +100,9 @@ RecommendRun read_run(const TrainedRunReader& reader) {
   read_validation(reader, run);
   std::vector<std::string> metrics;
   for (const RankingMetric& metric : ranking_metrics()) metrics.push_back(metric.name());
-  std::vector<std::string> of_lists;
-  for (const ListMetric& metric : list_metrics()) of_lists.emplace_back(metric.name);
-  reader.tests(run, metrics, of_lists);
+  std::vector<std::string> list_names;
+  for (const ListMetric& metric : list_metrics()) list_names.emplace_back(metric.name);
+  reader.tests(run, metrics, list_names);
   reader.curves(run, curve_names());
   for (std::size_t i = 0; i < run.results.size(); ++i) {
     if (!run.results[i]) continue;

@@ -173,7 +173,7 @@ class RunFileWriter {
     offset.resize(count.size(), 0);
     if (info.kind == Kind::text) {
       const hdf5::Shape start(shape.size(), 0);
-      hdf5::write_strings_box(to, offset, count, hdf5::read_strings_box(from, start, shape, most_text_bytes));
+      hdf5::write_strings_box(to, offset, count, hdf5::read_strings_box(from, start, shape, max_text_bytes));
       return;
     }
     const hid_t type = stored_type(info, request_);

@@ -90,7 +90,7 @@ class FileProof {
       } else if (info.kind == Kind::text) {
         const hdf5::Shape shape = info.shard_shape(request_, key.length);
         same = text_box(info, {place, key.sample}) ==
-               hdf5::read_strings_box(from, hdf5::Shape(shape.size(), 0), shape, most_text_bytes);
+               hdf5::read_strings_box(from, hdf5::Shape(shape.size(), 0), shape, max_text_bytes);
       } else {
         std::vector<char> bytes(box_bytes(info));
         hdf5::read(from, stored_type(info, request_), bytes.data());
@@ -143,7 +143,7 @@ class FileProof {
   std::vector<std::string> text_box(const DatasetInfo& info, hdf5::Shape offset) const {
     const hdf5::Shape count = box_size(info);
     offset.resize(count.size(), 0);
-    return hdf5::read_strings_box(open(info, request_.lengths.front()), offset, count, most_text_bytes);
+    return hdf5::read_strings_box(open(info, request_.lengths.front()), offset, count, max_text_bytes);
   }
 
   /// Proves the coordinates at the root and in each group. RunReader has compared the values of the scales.
@@ -184,8 +184,8 @@ class FileProof {
     const bool same = std::visit(
         [&]<typename T>(const std::vector<T>& expected) {
           if constexpr (std::is_same_v<T, std::string>) {
-            constexpr std::uint64_t most_bytes = 64u << 20;
-            return hdf5::read_strings(file_.get(), path, layout.shape, most_bytes) == expected;
+            constexpr std::uint64_t max_bytes = 64u << 20;
+            return hdf5::read_strings(file_.get(), path, layout.shape, max_bytes) == expected;
           } else {
             std::vector<T> found(expected.size());
             // The bytes are compared as they are stored: they need no conversion on a little-endian machine.

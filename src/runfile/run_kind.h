@@ -56,7 +56,7 @@ std::optional<FoundRun> identify(const std::filesystem::path& given, std::span<c
 /// Whether there is a run of one of these kinds. False for what identify() refuses.
 bool is_run_of(const std::filesystem::path& given, std::initializer_list<RunKind> kinds);
 
-/// For readers of sweeps.
+/// Refuses, for readers of sweeps, a run of another kind.
 /// @throws InvalidArgument  it is the run of an experiment or of recommenders; the message names the commands that read
 ///     it. As identify()
 void refuse_other_than_sweep(const std::filesystem::path& given);

@@ -108,7 +108,7 @@ RunProof prove_folder(const fs::path& path) {
   return {digests.size(), gap, gap.empty()};
 }
 
-/// As `sha256sum` writes it.
+/// A line as `sha256sum` writes it.
 std::string checksum_line(const std::string& sha256, const fs::path& file) {
   return sha256 + "  " + file.filename().string() + "\n";
 }

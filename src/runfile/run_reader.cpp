@@ -100,9 +100,9 @@ struct RunReader::State {
   void read_frame() {
     const std::string where = path.string() + ": /request";
     request = Request::from_json(
-        parse_json(hdf5::read_strings(file.get(), "request", {}, most_text_bytes).front(), where), where);
+        parse_json(hdf5::read_strings(file.get(), "request", {}, max_text_bytes).front(), where), where);
     for (const Axis axis : root_axes(request)) check_axis(file, std::string(name_of(axis)), axis, request, 0);
-    if (hdf5::read_strings(file.get(), "attention", {std::ssize(request.layers)}, most_text_bytes) !=
+    if (hdf5::read_strings(file.get(), "attention", {std::ssize(request.layers)}, max_text_bytes) !=
         request.attention) {
       throw hdf5::Error("'/attention' disagrees with /request");
     }
@@ -244,7 +244,7 @@ std::vector<std::string> RunReader::read_text(std::string_view name) const {
         printable(state_->path.string()), name);
   try {
     return hdf5::read_strings(state_->file.get(), found->first, info->run_shape(state_->request, length),
-                              most_text_bytes);
+                              max_text_bytes);
   } catch (const hdf5::Error& error) {
     state_->throw_damaged(name, error);
   }

@@ -259,9 +259,9 @@ std::vector<std::int64_t> DatasetInfo::run_shape(const Request& request, std::in
 
 std::vector<std::int64_t> DatasetInfo::shard_chunk(const Request& request, std::int64_t length) const {
   if (group != Group::queries) return {};
-  constexpr std::int64_t most_values = (1 << 20) / sizeof(double);
+  constexpr std::int64_t max_values = (1 << 20) / sizeof(double);
   std::vector<std::int64_t> chunk = shard_shape(request, length);
-  std::int64_t room = most_values;
+  std::int64_t room = max_values;
   for (std::size_t axis = chunk.size(); axis-- > 0;) {
     chunk[axis] = axis == 0 ? 1 : std::min(chunk[axis], std::max<std::int64_t>(room, 1));
     room /= chunk[axis];
@@ -314,7 +314,7 @@ ShardResult blank_result(const Request& request, std::int64_t length) {
 
 namespace {
 
-/// From -1 to 2^53, up to which a double counts exactly.
+/// Whether a number is whole, and from -1 to 2^53, up to which a double counts exactly.
 bool is_stored_integer(double value) {
   return value >= -1 && value <= 0x1p53 && value == std::floor(value);
 }

@@ -12,14 +12,14 @@ inline constexpr std::int64_t bins = 64;       ///< of /profile and /values/norm
 inline constexpr std::int64_t first_keys = 8;  ///< first keys of first_mass, column_mean, first_norm
 /// Sinks of a head that /sinks holds: the keys with the largest column means, largest first; ties: the earlier first.
 inline constexpr std::int64_t stored_sinks = 16;
-inline constexpr double least_stored_mean = 0.1;        ///< smallest column mean of a key in /sinks
-inline constexpr std::int64_t least_sink_queries = 16;  ///< fewest queries that see a key in /sinks, see below
+inline constexpr double min_stored_mean = 0.1;        ///< smallest column mean of a key in /sinks
+inline constexpr std::int64_t min_sink_queries = 16;  ///< fewest queries that see a key in /sinks, see below
 
 /// The fewest queries that must see a key, in a layer where at most `most` queries see one: the context length, or the
 /// window. A key near the end of a chunk is seen by few queries, all of them near it, and those attend to it as to any
 /// neighbour. So an eighth of `most` is asked for.
 constexpr std::int64_t fewest_sink_queries(std::int64_t most) {
-  return most / 8 > least_sink_queries ? most / 8 : least_sink_queries;
+  return most / 8 > min_sink_queries ? most / 8 : min_sink_queries;
 }
 /// Column mean from which a key is a sink, unless another threshold is given. `without_sinks_*` leave these keys out.
 inline constexpr double sink_threshold = 0.3;

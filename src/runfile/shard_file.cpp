@@ -81,7 +81,7 @@ void prove_datasets(const std::filesystem::path& path, const Request& request, c
   for (const DatasetInfo& info : schema()) {
     if (!info.present(request)) continue;
     if (info.kind == Kind::text) {
-      if (hdf5::read_strings(shard.get(), shard_path(info), info.shard_shape(request, key.length), most_text_bytes) !=
+      if (hdf5::read_strings(shard.get(), shard_path(info), info.shard_shape(request, key.length), max_text_bytes) !=
           result.sink_text)
         throw hdf5::Error(fmt::format("dataset '{}' does not read back as it was written", shard_path(info)));
       continue;

@@ -22,7 +22,7 @@ hid_t stored_type(const DatasetInfo& info, const Request& request);
 hdf5::Layout shard_layout(const DatasetInfo& info, const Request& request, std::int64_t length);
 
 /// More text than this is not read from one dataset.
-inline constexpr std::uint64_t most_text_bytes = 64u << 20;
+inline constexpr std::uint64_t max_text_bytes = 64u << 20;
 
 /// Writes one shard, flushes it and reads it back from the disk. After a failure the caller must remove what is at
 /// `path`.

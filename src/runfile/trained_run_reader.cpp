@@ -16,8 +16,8 @@
 namespace gainlens::runfile {
 namespace {
 
-constexpr std::uint64_t most_bytes_of_texts = std::uint64_t{1} << 30;
-constexpr std::int64_t most_of_int64 = std::numeric_limits<std::int64_t>::max();
+constexpr std::uint64_t max_bytes_of_texts = std::uint64_t{1} << 30;
+constexpr std::int64_t max_int64_value = std::numeric_limits<std::int64_t>::max();
 
 /// Removes the layers behind the last one in which a curve has a number. @param layers  of each curve
 void cut_to_layers(std::map<std::string, std::vector<double>>& filter, std::int64_t layers) {
@@ -53,7 +53,7 @@ void TrainedRunReader::check_format(std::string_view format, std::int64_t versio
 
 void TrainedRunReader::axes(TrainedRun& run, const std::string& unit) const {
   run.request =
-      parse_json(hdf5::read_strings(file_.get(), "request", {}, most_bytes_of_texts).front(), where_ + ": /request");
+      parse_json(hdf5::read_strings(file_.get(), "request", {}, max_bytes_of_texts).front(), where_ + ": /request");
   run.arms = texts("arm");
   run.seeds = seeds();
   run.units = texts(unit);
@@ -81,7 +81,7 @@ std::int64_t TrainedRunReader::size_of(const std::string& path) const {
 }
 
 std::vector<std::string> TrainedRunReader::texts(const std::string& path) const {
-  return hdf5::read_strings(file_.get(), path, {size_of(path)}, most_bytes_of_texts);
+  return hdf5::read_strings(file_.get(), path, {size_of(path)}, max_bytes_of_texts);
 }
 
 std::vector<std::int64_t> TrainedRunReader::integers(const std::string& path, const hdf5::Shape& shape,
@@ -99,7 +99,7 @@ std::vector<std::int64_t> TrainedRunReader::integers(const std::string& path, co
 std::vector<std::uint64_t> TrainedRunReader::seeds() const {
   const hdf5::Shape shape = {size_of("seed")};
   if (!hdf5::has_type(hdf5::open_any(file_.get(), "seed"), H5T_STD_U64LE)) {
-    const std::vector<std::int64_t> small = integers("seed", shape, 0, most_of_int64);
+    const std::vector<std::int64_t> small = integers("seed", shape, 0, max_int64_value);
     return {small.begin(), small.end()};
   }
   const hdf5::Handle dataset = hdf5::open_dataset(file_.get(), "seed", {H5T_STD_U64LE, shape, {}});
@@ -245,7 +245,7 @@ void TrainedRunReader::check_curves(const TrainedRun& run, std::size_t place) co
 void TrainedRunReader::check_metric(const TrainedRun& run, std::size_t place, const std::string& name, double found,
                                     std::string_view scores) const {
   const double stored = run.results[place]->test.at(name);
-  CHECK(std::abs(stored - found) <= most_rounding_of_metric * std::max(1.0, std::abs(found)),
+  CHECK(std::abs(stored - found) <= max_rounding_of_metric * std::max(1.0, std::abs(found)),
         "{}: dataset 'test/{}' holds {} for {}, and the {} give {}; the file is damaged", where_, name, stored,
         result_in_words(run, place), scores, found);
 }

@@ -15,7 +15,7 @@ namespace gainlens::runfile {
 
 /// Largest difference between a stored metric and that of the stored scores, as a share of a metric above 1: sums in
 /// another order.
-inline constexpr double most_rounding_of_metric = 1e-9;
+inline constexpr double max_rounding_of_metric = 1e-9;
 
 /// Reads what the run of every experiment holds, from an untrusted file. Every function throws InvalidArgument for what
 /// cannot be, and hdf5::Error for a dataset that is absent or of another type or shape.
@@ -60,7 +60,7 @@ class TrainedRunReader {
   std::vector<std::string> texts(const std::string& path) const;
   std::vector<std::int64_t> integers(const std::string& path, const hdf5::Shape& shape, std::int64_t least,
                                      std::int64_t most) const;
-  /// For what a request must hold. @param wanted  "text 'backbone'"
+  /// Checks what a request must hold. @param wanted  "text 'backbone'"
   void require(bool condition, std::string_view wanted) const;
 
   const std::string& where() const { return where_; }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double missing = std::numeric_limits<double>::quiet_NaN();
 
-std::int64_t most_epochs(const TrainedRun& run) {
+std::int64_t max_epochs(const TrainedRun& run) {
   std::int64_t epochs = 0;
   for (const auto& result : run.results) epochs = std::max(epochs, result ? epochs_of(*result) : 0);
   return epochs;
@@ -57,12 +57,12 @@ std::vector<std::int64_t> counted_from_one(std::int64_t count) {
 }
 
 hdf5::Layout layout_by_unit(hid_t type, const hdf5::Shape& shape) {
-  constexpr std::int64_t most_in_a_chunk = 1 << 18;  // 1 MiB of float32
+  constexpr std::int64_t max_chunk_values = 1 << 18;  // 1 MiB of float32
   hdf5::Shape chunk = shape;
   chunk[0] = chunk[1] = 1;
-  std::int64_t of_unit = 1;
-  for (std::size_t i = 3; i < shape.size(); ++i) of_unit = checked_mul(of_unit, shape[i], "a dataset by units");
-  chunk[2] = std::min(shape[2], std::max<std::int64_t>(most_in_a_chunk / std::max<std::int64_t>(of_unit, 1), 1));
+  std::int64_t unit_values = 1;
+  for (std::size_t i = 3; i < shape.size(); ++i) unit_values = checked_mul(unit_values, shape[i], "a dataset by units");
+  chunk[2] = std::min(shape[2], std::max<std::int64_t>(max_chunk_values / std::max<std::int64_t>(unit_values, 1), 1));
   return {type, shape, chunk};
 }
 
@@ -75,7 +75,7 @@ TrainedRunWriter::TrainedRunWriter(const hdf5::Handle& file, const TrainedRun& r
       run_(run),
       unit_(std::move(unit)),
       seeds_(std::ssize(run.seeds)),
-      epochs_(most_epochs(run)),
+      epochs_(max_epochs(run)),
       layers_(filter_layers(run)) {}
 
 void TrainedRunWriter::head(std::string_view format, std::int64_t version) {

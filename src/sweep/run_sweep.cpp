@@ -401,7 +401,7 @@ runfile::FilledRun lead(const SweepOptions& options, const Job& job, const runfi
     others =
         std::make_unique<runfile::LeadingRank>(options.out, options.group, runfile::start_patience, notice(options));
   }
-  const runfile::Request request = make_request(options, job, runfile::HashCache::of_user().sha256_by_name(job.files));
+  const runfile::Request request = make_request(options, job, runfile::HashCache::for_user().sha256_by_name(job.files));
   auto run = runfile::RunFolder::open_or_resume(options.out, request, options.log);
   return runfile::fill_run(run, others.get(), measuring);
 }
@@ -411,7 +411,7 @@ std::int64_t follow(const SweepOptions& options, const Job& job, const runfile::
   runfile::prepare_run_folder(options.out);
   runfile::FollowingRank self(options.out, options.group, runfile::start_patience, notice(options));
   self.wait_for_share();
-  const auto hashes = runfile::HashCache::of_user();  // rank 0 of the same machine has filled it
+  const auto hashes = runfile::HashCache::for_user();  // rank 0 of the same machine has filled it
   return runfile::fill_share(self, make_request(options, job, hashes.sha256_by_name(job.files)), measuring);
 }
 

@@ -55,7 +55,7 @@ std::vector<Candidate> largest_keys(const at::Tensor& means, const at::Tensor& q
   const auto fewest = static_cast<double>(
       runfile::fewest_sink_queries(static_cast<std::int64_t>(*std::max_element(seen.begin(), seen.end()))));
   for (std::size_t key = 0; key < mean.size(); ++key) {
-    if (mean[key] >= runfile::least_stored_mean && seen[key] >= fewest)
+    if (mean[key] >= runfile::min_stored_mean && seen[key] >= fewest)
       found.push_back({mean[key], static_cast<std::int64_t>(key)});
   }
   std::stable_sort(found.begin(), found.end(), [](const Candidate& a, const Candidate& b) { return a.mean > b.mean; });

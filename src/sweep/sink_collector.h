@@ -29,7 +29,7 @@ class SinkCollector {
 
   /// @param hidden  [1, position, width], before the layer
   void see_stream_before(const at::Tensor& hidden);
-  /// @param statistics  with `key_mean` of the keys from runfile::least_stored_mean on
+  /// @param statistics  with `key_mean` of the keys from runfile::min_stored_mean on
   /// @param qkv         of one sequence; queries and keys as the scores use them
   void see_attention(std::int64_t layer, const kernels::QueryStatistics& statistics, const hooks::Qkv& qkv);
   /// n_eff and K of the keys that are no sinks (runfile::sink_threshold), [head, query] each. A query that sees no

@@ -22,7 +22,7 @@ namespace {
 
 /// The statistics that a run stores. Fields that it does not store are not computed.
 constexpr kernels::ReturnedFields stored_fields{
-    .without_first_moments = false, .key_means = collected_keys, .least_key_mean = runfile::least_stored_mean};
+    .without_first_moments = false, .key_means = collected_keys, .min_key_mean = runfile::min_stored_mean};
 
 /// Statistics in the layers that are measured, the usual attention in the others.
 class MeasuredLayers : public hooks::AttentionOp {

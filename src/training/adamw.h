@@ -86,7 +86,7 @@ class AdamW {
   void restore(const std::map<std::string, at::Tensor>& state, std::int64_t steps);
 
   const std::vector<ParameterGroup>& groups() const { return groups_; }
-  /// Of the pieces of its share, in their order: first the mean, then the square of each. References.
+  /// The moments of the pieces of its share, in their order: first the mean, then the square of each. References.
   std::vector<at::Tensor> moments() const;
   void set_steps(std::int64_t steps);
 

@@ -159,7 +159,7 @@ std::vector<double> FilterTraining::median_observations(std::size_t layers, cons
   precision_.strength.fill_(share);
   std::vector<double> medians;
   medians.reserve(layers);
-  for (const std::vector<at::Tensor>& of_layer : observed) medians.push_back(median_of(at::cat(of_layer)));
+  for (const std::vector<at::Tensor>& layer_values : observed) medians.push_back(median_of(at::cat(layer_values)));
   return medians;
 }
 

@@ -61,8 +61,8 @@ class FilterTraining {
   FilterTraining(FilterHost& host, std::int64_t refresh_every, const std::vector<float>& bases = {},
                  std::int64_t tokens = 0);
 
-  /// Before a step: the share of the filter that is in force; before the first step with a share, tau_range; when their
-  /// time has come, the factors of the Jacobian and the tau of em.
+  /// Sets, before a step, the share of the filter that is in force; before the first step with a share, tau_range; when
+  /// their time has come, the factors of the Jacobian and the tau of em.
   /// @throws RunFailed  a precision is NaN (names the layer)
   void prepare(std::int64_t step, const FilterPasses& passes);
   /// The whole filter acts, in a model that has not been trained: tau_range and the factors of the Jacobian.
@@ -72,12 +72,12 @@ class FilterTraining {
   void take_out_of_force();
   /// Takes up what the passes of a step give: bft::FilterState::stretch_sums. Null if no running mean is kept.
   std::vector<at::Tensor>* stretch_sums();
-  /// After the passes of a step: the running means take up their sums.
+  /// Adds the sums of a step's passes to the running means.
   /// @param positions  of this process
   void learn_from(std::int64_t positions, Replicas& replicas);
   /// Hooks for the passes of an evaluation. They collect what record() writes down, and change nothing.
   const hooks::Hooks& evaluation_hooks() const { return evaluation_; }
-  /// After an evaluation: adds a point for each layer to every curve.
+  /// Adds, after an evaluation, a point for each layer to every curve.
   /// @param replicas  of which each has evaluated a part; null: this process has evaluated all
   void record(Replicas* replicas = nullptr);
   /// Adds observers that throw RunFailed, naming the first layer whose precisions are NaN.
@@ -89,7 +89,7 @@ class FilterTraining {
   /// The curves as CSV with a header line: step, layer, and the curves in the order of their list. A NaN is an empty
   /// cell.
   std::string csv() const;
-  /// After the last evaluation: that almost all lambda_obs of a layer are at their upper bound, or half of the
+  /// Says, after the last evaluation, that almost all lambda_obs of a layer are at their upper bound, or half of the
   /// precisions of the stream. Empty if none is.
   std::string warning() const;
 

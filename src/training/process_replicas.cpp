@@ -203,14 +203,14 @@ class GlooReplicas final : public Replicas {
       else
         exchange(tensor);
     }
-    for (const auto& [type, of_type] : small) {
+    for (const auto& [type, same_type] : small) {
       std::vector<at::Tensor> flat;
-      for (const at::Tensor& tensor : of_type) flat.push_back(tensor.flatten());
+      for (const at::Tensor& tensor : same_type) flat.push_back(tensor.flatten());
       const at::Tensor joined = at::cat(flat);
       if (joined.numel() == 0) continue;
       exchange(joined);
       std::int64_t at = 0;
-      for (const at::Tensor& tensor : of_type) {
+      for (const at::Tensor& tensor : same_type) {
         tensor.detach().copy_(joined.narrow(0, at, tensor.numel()).view_as(tensor));
         at += tensor.numel();
       }

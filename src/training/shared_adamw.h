@@ -28,15 +28,15 @@ class SharedAdamW {
   /// Adds up the shares of the loss, and of the gradients in the parameters, over the processes.
   /// @returns  the loss
   double sum(double loss);
-  /// As AdamW::clip_gradients(), of the gradients that sum() has left.
+  /// Does what AdamW::clip_gradients() does, with the gradients that sum() has left.
   double clip_gradients(double max_norm) { return own_.clip_gradients(max_norm); }
-  /// As AdamW::step(). Afterwards every process has the same parameters.
+  /// Does what AdamW::step() does. Afterwards every process has the same parameters.
   void step(double factor);
 
-  /// As AdamW::state(), with the moments of all processes. Gradients are lost: their memory is needed.
+  /// Does what AdamW::state() does, with the moments of all processes. Gradients are lost: their memory is needed.
   /// @returns  for rank 0; for the others nothing if the moments are spread
   std::map<std::string, at::Tensor> state();
-  /// As AdamW::restore().
+  /// Does what AdamW::restore() does.
   /// @param state  of rank 0; not read in the others. Empty: every process gets the parameters that rank 0 has now
   void restore(const std::map<std::string, at::Tensor>& state, std::int64_t steps);
 

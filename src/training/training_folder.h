@@ -9,7 +9,7 @@
 
 namespace gainlens::training {
 
-/// Of a folder of a training.
+/// The state file in the folder of a training.
 inline std::filesystem::path state_file_in(const std::filesystem::path& folder) {
   return folder / "state.safetensors";
 }

@@ -72,9 +72,9 @@ TEST(SinkLemma, ByHand) {
   EXPECT_EQ(strong.gain_violated, 0.25);
   EXPECT_FALSE(strong.set_apart);
   EXPECT_EQ(lemma->heads[3].bound, 0);  // mass 0.2: 0.14 - 0.3
-  EXPECT_EQ(*least_slack(strong), strong.slack_min);
+  EXPECT_EQ(*smallest_slack(strong), strong.slack_min);
   EXPECT_GT(lemma->heads[3].slack_min, lemma->heads[3].bos_mass);  // of a negative bound
-  EXPECT_EQ(least_slack(lemma->heads[3]).reason(), "the bound is negative at every query");
+  EXPECT_EQ(smallest_slack(lemma->heads[3]).reason(), "the bound is negative at every query");
   EXPECT_EQ(lemma->heads[3].slack.reason(), "the bound is vacuous at every query of some length");
 }
 

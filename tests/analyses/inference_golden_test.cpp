@@ -37,7 +37,7 @@ void expect_equal(const TestedStatistic& found, const Json& expected) {
   EXPECT_NEAR(*found.null_mean, expected["null_mean"].get<double>(), 1e-12);
   ASSERT_TRUE(found.p) << found.p.reason();
   EXPECT_NEAR(*found.p, expected["p"].get<double>(), 1e-12);
-  EXPECT_NEAR(*found.least_p, expected["least_p"].get<double>(), 1e-12);
+  EXPECT_NEAR(*found.min_p, expected["least_p"].get<double>(), 1e-12);
 }
 
 TEST(InferenceGolden, PermutationsAgreeWithBruteForce) {

@@ -50,13 +50,13 @@ TEST(BlockPermutation, SixLayersOfTwoHeadsByHand) {
   EXPECT_EQ(test.resamples, 64);
   EXPECT_DOUBLE_EQ(*test.pearson.value, 1);
   EXPECT_DOUBLE_EQ(*test.pearson.p, 2.0 / 64);
-  EXPECT_DOUBLE_EQ(*test.pearson.least_p, 2.0 / 64);
+  EXPECT_DOUBLE_EQ(*test.pearson.min_p, 2.0 / 64);
   EXPECT_DOUBLE_EQ(*test.spearman.p, 2.0 / 64);
 }
 
 TEST(BlockPermutation, FourLayersOfTwoHeadsAreRefused) {
   const PermutationTest test = permute_blocks(ordered_pairs(4), {});
-  EXPECT_DOUBLE_EQ(*test.pearson.least_p, 2.0 / 16);
+  EXPECT_DOUBLE_EQ(*test.pearson.min_p, 2.0 / 16);
   EXPECT_THAT(test.pearson.p.reason(), HasSubstr("not testable: with 16 permutations the smallest possible p is 0.12"));
   EXPECT_DOUBLE_EQ(*test.pearson.value, 1);  // the measured value is reported in any case
 }
@@ -64,7 +64,7 @@ TEST(BlockPermutation, FourLayersOfTwoHeadsAreRefused) {
 TEST(BlockPermutation, OneGroupALayerIsOneArrangement) {
   const PermutationTest test = permute_blocks(pairs_of(Rows(8, {0.0, 1.0}), Rows(8, {0.0, 1.0}), 2), {});
   EXPECT_EQ(test.arrangements, 1);
-  EXPECT_DOUBLE_EQ(*test.pearson.least_p, 1);
+  EXPECT_DOUBLE_EQ(*test.pearson.min_p, 1);
   EXPECT_THAT(test.pearson.p.reason(), HasSubstr("not testable: it takes at least 2 KV heads in a layer"));
 }
 
@@ -89,7 +89,7 @@ TEST(BlockPermutation, EqualBlocksAreOneArrangement) {
   // Three heads of equal y and one that differs: 4 distinct orders per layer, not 24.
   const PermutationTest test = permute_blocks(pairs_of({{1, 2, 3, 4}, {1, 2, 3, 4}}, {{0, 0, 0, 1}, {0, 0, 0, 1}}), {});
   EXPECT_EQ(test.arrangements, 16);
-  EXPECT_DOUBLE_EQ(*test.pearson.least_p, 2.0 / 16);  // the 1 at the largest x in both layers, or at the smallest
+  EXPECT_DOUBLE_EQ(*test.pearson.min_p, 2.0 / 16);  // the 1 at the largest x in both layers, or at the smallest
 }
 
 TEST(BlockPermutation, EqualXCountsLikeEqualY) {
@@ -132,7 +132,7 @@ TEST(BlockPermutation, DrawnAgreesWithEnumerated) {
 
 TEST(BlockPermutation, TooFewDrawsAreRefused) {
   const PermutationTest test = permute_blocks(ordered_pairs(30), {.permutations = 10});
-  EXPECT_DOUBLE_EQ(*test.pearson.least_p, 1.0 / 11);
+  EXPECT_DOUBLE_EQ(*test.pearson.min_p, 1.0 / 11);
   EXPECT_THAT(test.pearson.p.reason(), HasSubstr("not testable"));
 }
 
@@ -222,14 +222,14 @@ TEST(CircularShift, NineteenLayersAreRefused) {
   Rows x(19, {0.0});
   x[7] = {1.0};
   const PermutationTest test = shift_layers(pairs_of(x, x), std::nullopt);
-  EXPECT_DOUBLE_EQ(*test.pearson.least_p, 1.0 / 19);
+  EXPECT_DOUBLE_EQ(*test.pearson.min_p, 1.0 / 19);
   EXPECT_THAT(test.pearson.p.reason(), HasSubstr("with 19 permutations the smallest possible p is 0.053"));
 }
 
 TEST(CircularShift, RepeatingLayersTie) {
   Rows x;
   for (int layer = 0; layer < 40; ++layer) x.push_back({layer % 4 == 0 ? 1.0 : 0.0});
-  EXPECT_DOUBLE_EQ(*shift_layers(pairs_of(x, x), std::nullopt).pearson.least_p,
+  EXPECT_DOUBLE_EQ(*shift_layers(pairs_of(x, x), std::nullopt).pearson.min_p,
                    0.25);  // every fourth shift gives the data again
 }
 

@@ -39,7 +39,7 @@ TEST(SignTests, FivePairsCannotReachFivePercent) {
   const std::array differences = {1.0, 2.0, 3.0, 4.0, 5.0};
   for (const SignedTest& test : {sign_test(differences), signed_rank_test(differences), flip_test(differences, {})}) {
     EXPECT_EQ(test.arrangements, 32);
-    EXPECT_EQ(test.least_p, 0.0625);
+    EXPECT_EQ(test.min_p, 0.0625);
     ASSERT_FALSE(test.p);
     EXPECT_THAT(test.p.reason(), HasSubstr("with 32 patterns of signs the smallest possible p is 0.062"));
   }
@@ -48,7 +48,7 @@ TEST(SignTests, FivePairsCannotReachFivePercent) {
 TEST(SignTests, SixPairsOfOneSignReachTheLeastP) {
   const std::array differences = {1.0, 2.0, 3.0, 4.0, 5.0, 6.0};
   for (const SignedTest& test : {sign_test(differences), signed_rank_test(differences), flip_test(differences, {})}) {
-    EXPECT_EQ(test.least_p, 0.03125);  // 2 of 64 patterns
+    EXPECT_EQ(test.min_p, 0.03125);  // 2 of 64 patterns
     EXPECT_THAT(*test.p, DoubleEq(0.03125));
   }
 }
@@ -75,7 +75,7 @@ TEST(SignTests, DrawnFlipsAgreeWithAllOfThem) {
   EXPECT_FALSE(drawn.exact);
   EXPECT_EQ(drawn.resamples, 40'000);
   EXPECT_EQ(drawn.seed, 5u);
-  EXPECT_EQ(drawn.least_p, 1 / 40'001.0);
+  EXPECT_EQ(drawn.min_p, 1 / 40'001.0);
   EXPECT_NEAR(*drawn.p, *exact.p, 0.01);
 }
 

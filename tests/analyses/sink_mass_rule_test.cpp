@@ -71,7 +71,7 @@ TEST(SinkMassRule, IsNearNothingWithoutSinks) {
       for (int i = 0; i < draws; ++i) {
         const Weights weights = without_sinks(queries, deviation, random);
         by_rule += mass_from(min_counted_mean(static_cast<std::int64_t>(queries)), weights) / draws;
-        from_a_tenth += mass_from(runfile::least_stored_mean, weights) / draws;
+        from_a_tenth += mass_from(runfile::min_stored_mean, weights) / draws;
       }
       EXPECT_LT(by_rule, 0.02) << queries << " " << deviation;
       if (queries == 32) {

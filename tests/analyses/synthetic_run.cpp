@@ -89,7 +89,7 @@ double summary(const SyntheticRun& run, std::string_view name, const CellKey& ke
 double sink_key(const SyntheticRun& run, std::string_view name, const CellKey& key) {
   const double mass = sink_mass(run, key.layer, key.head);
   const bool integer = name == "position" || name == "token" || name == "queries" || name == "stream_dimension";
-  if (key.last > 0 || mass < runfile::least_stored_mean || key.length < runfile::least_sink_queries)
+  if (key.last > 0 || mass < runfile::min_stored_mean || key.length < runfile::min_sink_queries)
     return integer ? -1 : std::numeric_limits<double>::quiet_NaN();
   if (name == "position") return 0;
   if (name == "token") return static_cast<double>(run.bos.value_or(7));

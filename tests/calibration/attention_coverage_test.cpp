@@ -41,7 +41,7 @@ Sample sample(const Population& population, std::uint64_t seed) {
   run.arms = {"plain"};
   for (std::size_t item = 0; item < items; ++item)
     run.users.item_train_count.push_back(static_cast<std::int64_t>(item + 1));
-  std::vector<double> of_user;
+  std::vector<double> for_user;
   for (std::size_t user = 0; user < population.users; ++user) {
     const auto length = static_cast<std::int64_t>(3 - 3 * std::log(1 - random.uniform()));
     run.units.push_back(std::to_string(user));
@@ -50,7 +50,7 @@ Sample sample(const Population& population, std::uint64_t seed) {
     run.users.target.push_back(static_cast<std::int64_t>(1 + random.below(items)));
     run.last_item.push_back(static_cast<std::int64_t>(1 + random.below(items)));
     const double skewed = std::exp(normal(random) / 2);
-    of_user.push_back(0.05 * skewed);
+    for_user.push_back(0.05 * skewed);
   }
   for (std::size_t training = 0; training < population.seeds; ++training) {
     run.seeds.push_back(training);
@@ -62,7 +62,7 @@ Sample sample(const Population& population, std::uint64_t seed) {
       found.numbers[std::string(one.name)].assign(population.users, std::numeric_limits<double>::quiet_NaN());
     std::vector<double>& share = found.numbers.find("n_eff_share")->second;
     for (std::size_t user = 0; user < population.users; ++user)
-      share[user] = level + slope * std::log(static_cast<double>(run.users.history_length[user]) / 5) + of_user[user] +
+      share[user] = level + slope * std::log(static_cast<double>(run.users.history_length[user]) / 5) + for_user[user] +
                     0.03 * normal(random);
     run.swept.emplace_back(std::move(found));
   }

@@ -37,7 +37,7 @@ FrequencyCorrelation sample(const Population& population, std::uint64_t seed, st
   std::vector<double> values, own(population.items);
   for (double& of_item : own) of_item = normal(random);
   for (std::size_t user = 0; user < population.users; ++user) {
-    const double of_user = normal(random);
+    const double for_user = normal(random);
     const std::size_t length = 1 + random.below(2 * population.length - 1);
     for (std::size_t i = 0; i < length; ++i) {
       const auto at = std::ranges::upper_bound(cumulative, sum * random.uniform());
@@ -46,7 +46,7 @@ FrequencyCorrelation sample(const Population& population, std::uint64_t seed, st
       read.place.push_back(static_cast<double>(i + 1));
       read.length.push_back(static_cast<double>(length));
       values.push_back(population.slope * static_cast<double>(item) / static_cast<double>(population.items) +
-                       own[item] + population.noise * (of_user + normal(random)));
+                       own[item] + population.noise * (for_user + normal(random)));
     }
     read.begin.push_back(read.item.size());
   }

@@ -83,7 +83,7 @@ std::vector<SeedCoverage> cover_items(double effective, ItemGains gains, std::si
   for (std::size_t item = 0; item < items; ++item)
     target.insert(target.end(), static_cast<std::size_t>(sizes[item]), item);
   const double of_item = std::sqrt(effective_number(sizes)),
-               of_user = noise * std::sqrt(static_cast<double>(target.size()));
+               for_user = noise * std::sqrt(static_cast<double>(target.size()));
   std::array<double, 2> rejected{}, rejected_at_1{}, rejected_at_0_1{}, held{}, given{};
   Random random(seed);
   NormalNumbers normal(random);
@@ -96,7 +96,7 @@ std::vector<SeedCoverage> cover_items(double effective, ItemGains gains, std::si
     for (std::size_t s = 0; s < seeds; ++s) {
       const double shared = of_seed * normal.draw();
       for (std::size_t user = 0; user < target.size(); ++user)
-        runs.candidate[s * target.size() + user] = shared + own[target[user]] + of_user * normal.draw();
+        runs.candidate[s * target.size() + user] = shared + own[target[user]] + for_user * normal.draw();
     }
     const std::array found = {with_items_alike(runs, target),
                               crossed_gain(runs, everybody, analyses::GainScale::difference, target)};

@@ -41,7 +41,7 @@ struct LevelCount {
 struct SimulatedForm {
   std::vector<double> by_seed, influence;
   double value = 0;
-  double of_trainings = 0;  // mean over the seeds of the seed's own effect: the truth for these trainings
+  double training_checks = 0;  // mean over the seeds of the seed's own effect: the truth for these trainings
 };
 
 /// With mean 0 and deviation 1.
@@ -91,7 +91,7 @@ SimulatedForm draw_form(const LevelCase& what, std::size_t seeds, NormalNumbers&
     }
     form.by_seed.push_back(effect + middle);
     form.value += form.by_seed.back() / static_cast<double>(seeds);
-    form.of_trainings += effect / static_cast<double>(seeds);
+    form.training_checks += effect / static_cast<double>(seeds);
   }
   return form;
 }
@@ -134,7 +134,8 @@ std::vector<SeedCoverage> cover_levels(const LevelCase& what, std::size_t seeds,
         analyses::crossed_estimate(form.value, form.by_seed, form.influence, static_cast<double>(units - 1), 1);
     ASSERT(found, "a simulation without an estimate: {}", found.reason());
     if (seeds == 1) {
-      users.add({form.value - form.of_trainings, std::sqrt(found->unit_variance), static_cast<double>(units - 1)}, 0);
+      users.add({form.value - form.training_checks, std::sqrt(found->unit_variance), static_cast<double>(units - 1)},
+                0);
       stated.add(1, {found->over_units->low, found->over_units->high}, 0);
       continue;
     }

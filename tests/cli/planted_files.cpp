@@ -18,13 +18,13 @@ namespace fs = std::filesystem;
 namespace hdf5 = runfile::hdf5;
 
 /// Of a longer array, or of an object with more keys, so many members are tried: they are read alike.
-constexpr std::size_t most_elements = 3, most_keys = 128;
+constexpr std::size_t most_elements = 3, max_keys = 128;
 
 /// The places of a document as JSON pointers, the parents first.
 void collect(const Json& value, const Json::json_pointer& at, std::vector<Json::json_pointer>& places) {
   if (!at.empty()) places.push_back(at);
   if (value.is_object()) {
-    std::size_t left = value.size() > most_keys ? most_elements : value.size();
+    std::size_t left = value.size() > max_keys ? most_elements : value.size();
     for (const auto& [key, inner] : value.items()) {
       if (left-- == 0) break;
       collect(inner, at / key, places);

@@ -30,7 +30,7 @@ LeaveOneOut made_split(int users = 400, int longest = 22) {
   return LeaveOneOut(read_interactions(testing::write_file(folder.path() / "data", text)));
 }
 
-std::vector<ItemId> of_user(const LeaveOneOut& split, std::int64_t user) {
+std::vector<ItemId> for_user(const LeaveOneOut& split, std::int64_t user) {
   const auto items = split.interactions().items_of(user);
   return {items.begin(), items.end()};
 }
@@ -50,7 +50,7 @@ TEST(ChangedHistories, ThinnedKeepsTestsOrderAndOnAverageTheShare) {
     double kept = 0, floored = 0;
     for (std::int64_t user = 0; user < split.users(); ++user) {
       const auto& sequence = made.sequences[static_cast<std::size_t>(user)];
-      const std::vector<ItemId> all = of_user(split, user);
+      const std::vector<ItemId> all = for_user(split, user);
       ASSERT_GE(sequence.size(), 3u);
       EXPECT_TRUE(std::equal(sequence.end() - 2, sequence.end(), all.end() - 2));
       EXPECT_TRUE(is_subsequence(sequence, all));
@@ -73,7 +73,7 @@ TEST(ChangedHistories, EveryPlaceOfAHistoryIsKeptEquallyOften) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     const ChangedHistories made = thinned(split, 0.4, seed);
     for (std::int64_t user = 19; user < split.users(); user += 20) {
-      const std::vector<ItemId> all = of_user(split, user);
+      const std::vector<ItemId> all = for_user(split, user);
       ASSERT_EQ(all.size(), 22u);
       const auto& sequence = made.sequences[static_cast<std::size_t>(user)];
       for (std::size_t i = 0; i + 2 < sequence.size(); ++i) ++kept[std::ranges::find(all, sequence[i]) - all.begin()];
@@ -92,8 +92,8 @@ TEST(ChangedHistories, SharesOfOneSeedAreNested) {
   for (std::int64_t user = 0; user < split.users(); ++user) {
     const auto at = static_cast<std::size_t>(user);
     EXPECT_TRUE(is_subsequence(some.sequences[at], more.sequences[at]));
-    EXPECT_EQ(all.sequences[at], of_user(split, user));
-    EXPECT_EQ(none.sequences[at], of_user(split, user));
+    EXPECT_EQ(all.sequences[at], for_user(split, user));
+    EXPECT_EQ(none.sequences[at], for_user(split, user));
     for (std::size_t i = 0; i < little.sequences[at].size(); ++i) {
       if (little.sequences[at][i] == none.sequences[at][i]) continue;
       EXPECT_EQ(little.sequences[at][i], much.sequences[at][i]);
@@ -110,7 +110,7 @@ TEST(ChangedHistories, NoiseReplacesTheShareByItemsThatTheUserDoesNotHave) {
   std::int64_t replaced = 0;
   std::set<ItemId> noise;
   for (std::int64_t user = 0; user < split.users(); ++user) {
-    const std::vector<ItemId> all = of_user(split, user);
+    const std::vector<ItemId> all = for_user(split, user);
     const auto& sequence = made.sequences[static_cast<std::size_t>(user)];
     ASSERT_EQ(sequence.size(), all.size());
     EXPECT_TRUE(std::equal(sequence.end() - 2, sequence.end(), all.end() - 2));

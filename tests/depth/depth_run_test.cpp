@@ -119,7 +119,7 @@ TEST(DepthByLength, TakesMeansOverChunks) {
   EXPECT_DOUBLE_EQ(row.bound, 50);
   EXPECT_EQ(row.jacobian, around(0.25));
   ASSERT_TRUE(row.truth);
-  EXPECT_EQ(row.truth->of_sum, around(3));
+  EXPECT_EQ(row.truth->sum_ratio, around(3));
   EXPECT_DOUBLE_EQ(lengths[0].last[1][0], 33);
 }
 

@@ -113,7 +113,7 @@ class ComparedKeys : public hooks::AttentionOp {
                   2);
     const at::Tensor mean = found.key_mean.to(at::kDouble), given = at::isnan(mean).logical_not();
     // Near the threshold rounding decides which keys are given.
-    const double least = means == kernels::KeyMeans::above ? options.returned.least_key_mean * (1 + 1e-4) : 0;
+    const double least = means == kernels::KeyMeans::above ? options.returned.min_key_mean * (1 + 1e-4) : 0;
     const at::Tensor missing = expected.select(2, 0).ge(least).logical_and(given.select(2, 0).logical_not());
     if (missing.any().item<bool>()) worst = std::numeric_limits<double>::infinity();
     worst = std::max(worst, (mean - expected).abs().masked_fill(given.logical_not(), 0).max().item<double>());

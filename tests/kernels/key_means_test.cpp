@@ -15,7 +15,7 @@ using namespace testing;
 
 AttentionOptions with_means(AttentionOptions options, KeyMeans means, double least = 0.1) {
   options.returned.key_means = means;
-  options.returned.least_key_mean = least;
+  options.returned.min_key_mean = least;
   return options;
 }
 

@@ -105,7 +105,7 @@ TEST(TopKeys, CountFromTheStartOfTheirSequence) {
 
 TEST(TopKeys, RefusesMoreThanItKeeps) {
   AttentionOptions options;
-  options.returned.top_keys = most_top_keys + 1;
+  options.returned.top_keys = max_top_keys + 1;
   EXPECT_THROW(streamed(options, random_inputs(8, 4, 1, 1)), InvalidArgument);
 }
 

@@ -71,7 +71,7 @@ TEST(GainBy, TheFigureHasAPanelForEachMetricAndABarForEachCondition) {
   ASSERT_TRUE(change && change->interval);
   const std::string shifted = fmt::format("{} {} ", 1 - 0.5 * 0.012 * 0.75, 100 * std::expm1(change->value));
   EXPECT_THAT(figure->script, HasSubstr(shifted.substr(0, 8)));
-  const std::vector<CandidateGains> many(most_runs + 1, two[0]);
+  const std::vector<CandidateGains> many(max_runs + 1, two[0]);
   EXPECT_THAT(gain_by_figure(many).reason(), HasSubstr("can be told apart in one figure"));
 }
 

@@ -96,7 +96,7 @@ TEST(LookReport, ALongPromptHasNoStripAndSaysSo) {
   const testing::TemporaryFolder folder;
   PromptLook look;
   look.top_count = 8;
-  const std::size_t length = 2 + most_strip_numbers / 16;
+  const std::size_t length = 2 + max_strip_numbers / 16;
   look.tokens.assign(length, 1);
   LookedHead& head = look.heads.emplace_back();
   head.n_eff = head.kalman_gain = head.entropy = head.bos_mass = head.column_mean = head.key_mean =

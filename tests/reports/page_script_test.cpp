@@ -27,8 +27,8 @@ using ::testing::Not;
 
 TEST(PageScript, IsSmallAndNeverMakesMarkupOfText) {
   const std::string script(page_script());
-  EXPECT_LE(script.size(), most_script_bytes);
-  EXPECT_GT(script.size(), most_script_bytes / 2);
+  EXPECT_LE(script.size(), max_script_bytes);
+  EXPECT_GT(script.size(), max_script_bytes / 2);
   for (const char* word : {"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function(",
                            "fetch(", "XMLHttpRequest", "import", "localStorage", "</script"})
     EXPECT_THAT(script, Not(HasSubstr(word))) << word;

@@ -116,8 +116,8 @@ TEST(Shown, ThreeDigitsWithTheirZeros) {
 }
 
 TEST(Palette, RunsDifferInColourMarkerAndDashOrShape) {
-  for (std::size_t a = 0; a < most_runs; ++a) {
-    for (std::size_t b = a + 1; b < most_runs; ++b) {
+  for (std::size_t a = 0; a < max_runs; ++a) {
+    for (std::size_t b = a + 1; b < max_runs; ++b) {
       EXPECT_NE(run_style(a).colour, run_style(b).colour);
       EXPECT_NE(run_style(a).marker, run_style(b).marker);
     }
@@ -125,10 +125,10 @@ TEST(Palette, RunsDifferInColourMarkerAndDashOrShape) {
 }
 
 TEST(Palette, LayersDifferInTheirDashAndHaveNoColourOfARun) {
-  for (std::size_t a = 0; a < most_runs; ++a) {
-    for (std::size_t b = a + 1; b < most_runs; ++b)
+  for (std::size_t a = 0; a < max_runs; ++a) {
+    for (std::size_t b = a + 1; b < max_runs; ++b)
       EXPECT_TRUE(layer_style(a).dash != layer_style(b).dash || layer_style(a).colour != layer_style(b).colour);
-    for (std::size_t run = 0; run + 1 < most_runs; ++run) EXPECT_NE(layer_style(a).colour, run_style(run).colour);
+    for (std::size_t run = 0; run + 1 < max_runs; ++run) EXPECT_NE(layer_style(a).colour, run_style(run).colour);
   }
 }
 

@@ -169,14 +169,14 @@ TEST_F(HashCacheTest, TheOldestEntriesAreDropped) {
   remember_forged();
   const Json entry = stored().begin().value();
   Json entries = Json::object();
-  for (std::size_t i = 0; i < HashCache::most_files; ++i) {
+  for (std::size_t i = 0; i < HashCache::max_files; ++i) {
     Json& one = entries["/weights/" + std::to_string(i)] = entry;
     one["hashed_at"] = i == 17 ? 5 : 6;
   }
   store(entries);
   EXPECT_EQ(cache().sha256(file_), sha256_hex("abc"));
   const Json kept = stored();
-  EXPECT_EQ(kept.size(), HashCache::most_files);
+  EXPECT_EQ(kept.size(), HashCache::max_files);
   EXPECT_TRUE(kept.contains(file_.string()));
   EXPECT_FALSE(kept.contains("/weights/17"));
 }
@@ -226,7 +226,7 @@ TEST_F(HashCacheTest, LiesWhereTheEnvironmentSays) {
   fs::last_write_time(file_, fs::file_time_type::clock::now() - std::chrono::hours(1));
   ::sleep(4);  // until its ctime counts as settled too
   const auto used = [&](std::map<std::string, std::string> variables) {
-    const HashCache cache = HashCache::of_user([&](const char* name) -> std::optional<std::string> {
+    const HashCache cache = HashCache::for_user([&](const char* name) -> std::optional<std::string> {
       const auto found = variables.find(name);
       if (found == variables.end()) return std::nullopt;
       return found->second;

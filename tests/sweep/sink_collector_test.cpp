@@ -46,7 +46,7 @@ struct Planted {
 
   runfile::ShardResult collect(std::optional<std::int64_t> window) const {
     kernels::AttentionPlan plan(
-        {.window = window, .returned = {.key_means = collected_keys, .least_key_mean = runfile::least_stored_mean}});
+        {.window = window, .returned = {.key_means = collected_keys, .min_key_mean = runfile::min_stored_mean}});
     const std::vector<tokenizers::TokenId> tokens = counting_tokens();
     SinkCollector collector({2, 5}, 4, tokens);
     for (const std::int64_t layer : {2, 5}) {
@@ -134,7 +134,7 @@ TEST(SinkCollector, AKeyThatFewQueriesSeeIsNone) {
 
 TEST(SinkCollector, NEffAndGainWithoutTheSinks) {
   const Planted in;
-  const kernels::AttentionOptions options{.returned = {.key_means = collected_keys, .least_key_mean = 0.1}};
+  const kernels::AttentionOptions options{.returned = {.key_means = collected_keys, .min_key_mean = 0.1}};
   kernels::AttentionPlan plan(options);
   const kernels::QueryStatistics all =
       kernels::attention_statistics(plan, in.qkv.query[0], in.qkv.key[0], in.qkv.value[0]);
@@ -159,7 +159,7 @@ TEST(SinkCollector, KeyZeroAsTheOnlySinkGivesTheStatisticsWithoutIt) {
   Planted in;
   in.qkv.key.select(3, 3).zero_();
   in.qkv.key[0][0][0][3] = 6;
-  kernels::AttentionPlan plan({.returned = {.key_means = collected_keys, .least_key_mean = 0.1}});
+  kernels::AttentionPlan plan({.returned = {.key_means = collected_keys, .min_key_mean = 0.1}});
   const kernels::QueryStatistics all =
       kernels::attention_statistics(plan, in.qkv.query[0], in.qkv.key[0], in.qkv.value[0]);
   const std::vector<tokenizers::TokenId> tokens = counting_tokens();
@@ -186,7 +186,7 @@ TEST(SinkCollector, TextsBelowSixteenTokensHaveNone) {
   const std::vector<tokenizers::TokenId> tokens(15, 3);
   SinkCollector collector({0}, 1, tokens);
   const hooks::Qkv qkv{at::zeros({1, 1, 15, 4}), normal({1, 1, 15, 4}, 1), normal({1, 1, 15, 4}, 2)};
-  kernels::AttentionPlan plan({.returned = {.key_means = collected_keys, .least_key_mean = 0.1}});
+  kernels::AttentionPlan plan({.returned = {.key_means = collected_keys, .min_key_mean = 0.1}});
   collector.see_stream_before(normal({1, 15, 4}, 3));
   collector.see_attention(0, kernels::attention_statistics(plan, qkv.query[0], qkv.key[0], qkv.value[0]), qkv);
   collector.see_stream_after(0, normal({1, 15, 4}, 4));

@@ -27,7 +27,7 @@ std::vector<NarrowKey> large_keys(const NarrowInputs<Real>& in, const std::vecto
   at::Tensor bounds = at::zeros({in.shape.heads, in.shape.length}, at::kDouble);
   for (const WorkerBuffers& worker : workers) bounds.add_(worker.key_sums);
   std::vector<NarrowKey> found;
-  const double least = bound_slack * in.options.returned.least_key_mean;
+  const double least = bound_slack * in.options.returned.min_key_mean;
   const auto bound = bounds.accessor<double, 2>();
   const auto queries = in.counts.template accessor<std::int64_t, 2>();
   for (std::int64_t head = 0; head < in.shape.heads; ++head) {

@@ -34,7 +34,7 @@ struct NarrowInputs {
 /// @returns  [head, window, key] float64
 at::Tensor sums_of_all_keys(const AttentionShape& shape, const std::vector<WorkerBuffers>& workers);
 
-/// Sums of the keys whose bound allows a column mean of `least_key_mean`, computed exactly in a second pass over the
+/// Sums of the keys whose bound allows a column mean of `min_key_mean`, computed exactly in a second pass over the
 /// queries that see them; 0 of the other keys.
 /// @returns  [head, window, key] float64
 template <typename Real>
