@@ -40,8 +40,20 @@ add_library(gainlens_torch INTERFACE)
 target_include_directories(gainlens_torch SYSTEM INTERFACE "$<BUILD_INTERFACE:${GAINLENS_TORCH_INCLUDE_DIRS}>")
 target_link_libraries(gainlens_torch INTERFACE
   "$<BUILD_INTERFACE:${GAINLENS_TORCH_LIBRARIES}>" OpenMP::OpenMP_CXX Threads::Threads)
-# libtorch's include folder has its own fmt, newer than the system's library. Used header-only, it needs no library.
-target_compile_definitions(gainlens_torch INTERFACE FMT_HEADER_ONLY)
+# libtorch's include folder has its own fmt, newer than the system's library. Its compiled part is compiled once, where
+# that can be done; used header-only it would be compiled with every source.
+try_compile(GAINLENS_TORCH_FMT ${PROJECT_BINARY_DIR}/torch_fmt
+  SOURCES ${PROJECT_SOURCE_DIR}/cmake/uses_torch_fmt.cpp ${PROJECT_SOURCE_DIR}/cmake/torch_fmt.cpp
+  CMAKE_FLAGS "-DINCLUDE_DIRECTORIES=${GAINLENS_TORCH_INCLUDE_DIRS}"
+  CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON)
+if(GAINLENS_TORCH_FMT)
+  add_library(gainlens_torch_fmt STATIC ${PROJECT_SOURCE_DIR}/cmake/torch_fmt.cpp)
+  target_include_directories(gainlens_torch_fmt SYSTEM PRIVATE ${GAINLENS_TORCH_INCLUDE_DIRS})
+  set_target_properties(gainlens_torch_fmt PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  target_link_libraries(gainlens_torch INTERFACE "$<BUILD_INTERFACE:gainlens_torch_fmt>")
+else()
+  target_compile_definitions(gainlens_torch INTERFACE FMT_HEADER_ONLY)
+endif()
 target_compile_options(gainlens_torch INTERFACE -fopenmp)  # without it at::parallel_for silently runs serially
 
 # Precompiled headers: parsing libtorch, GoogleTest and JSON is most of a compilation. Each is shared by all targets of

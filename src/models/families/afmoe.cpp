@@ -6,7 +6,7 @@
 #include <cmath>
 
 namespace gainlens::models {
-namespace {
+namespace afmoe_family {
 
 /// Experts of the layers behind `num_dense_layers`. Keys of earlier code beside the checkpoints have one value each.
 Experts parse_routed(ConfigReader& reader, std::int64_t layers) {
@@ -78,9 +78,10 @@ std::vector<std::string_view> training_keys() {
   return keys;
 }
 
-}  // namespace
+}  // namespace afmoe_family
 
 Family afmoe() {
+  using namespace afmoe_family;
   return {.name = "afmoe",
           .title = "AFMoE",
           .examples = "Trinity Nano, Trinity Mini",

@@ -3,7 +3,7 @@
 #include "models/families/family.h"
 
 namespace gainlens::models {
-namespace {
+namespace bloom_family {
 
 CommonKeys keys_of(std::string_view width, std::string_view heads, std::string_view layers) {
   return {.layers = layers,
@@ -54,9 +54,10 @@ TensorNames names() {
   return names;
 }
 
-}  // namespace
+}  // namespace bloom_family
 
 Family bloom() {
+  using namespace bloom_family;
   return {.name = "bloom",
           .title = "BLOOM",
           .examples = "BLOOM, BLOOMZ",

@@ -2,7 +2,7 @@
 #include "models/families/family.h"
 
 namespace gainlens::models {
-namespace {
+namespace cohere2_family {
 
 constexpr CommonKeys keys{.head_dim = "", .norm_epsilon = "layer_norm_eps"};
 
@@ -37,9 +37,10 @@ void complete(GgufConfig& gguf) {
     gguf.fill("sliding_window_pattern", 4, "not in the file; in all models of the family each fourth layer is global");
 }
 
-}  // namespace
+}  // namespace cohere2_family
 
 Family cohere2() {
+  using namespace cohere2_family;
   return {.name = "cohere2",
           .title = "Cohere 2",
           .examples = "Command R7B, Command A, Tiny Aya",

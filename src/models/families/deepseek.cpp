@@ -6,7 +6,7 @@
 #include <cmath>
 
 namespace gainlens::models {
-namespace {
+namespace deepseek_family {
 
 constexpr std::int64_t max_size = std::int64_t{1} << 20;
 // `head_dim`, which the reference writes, is the number of rotated dimensions.
@@ -217,15 +217,17 @@ Family generation(std::string_view name, std::string_view title, std::string_vie
   return family;
 }
 
-}  // namespace
+}  // namespace deepseek_family
 
 Family deepseek_v2() {
+  using namespace deepseek_family;
   Family family = generation("deepseek_v2", "DeepSeek V2", "DeepSeek V2, V2 Lite, V2.5, Coder V2", "DeepseekV2");
   family.parse = parse_v2;
   return family;
 }
 
 Family deepseek_v3() {
+  using namespace deepseek_family;
   Family family = generation("deepseek_v3", "DeepSeek V3", "DeepSeek V3, V3.1, R1", "DeepseekV3");
   family.parse = parse_v3;
   family.gguf.chosen_by_tensor = correction_of_gguf;

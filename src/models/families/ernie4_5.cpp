@@ -2,7 +2,7 @@
 #include "models/families/family.h"
 
 namespace gainlens::models {
-namespace {
+namespace ernie4_5_family {
 
 constexpr CommonKeys keys{.rope = {.default_base = 5e5}};
 
@@ -30,9 +30,10 @@ void complete(GgufConfig& gguf) {
   gguf.config["use_bias"] = gguf.has_tensor("blk.0.attn_q.bias");
 }
 
-}  // namespace
+}  // namespace ernie4_5_family
 
 Family ernie4_5() {
+  using namespace ernie4_5_family;
   return {.name = "ernie4_5",
           .title = "ERNIE 4.5",
           .examples = "ERNIE 4.5 0.3B",

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 namespace gainlens::models {
-namespace {
+namespace exaone4_family {
 
 /// The windows that a word such as "LLLG" gives, repeated over the layers: L is a layer with the window, G one without.
 std::vector<std::int64_t> windows_by_word(const ConfigReader& reader, std::string_view word, std::int64_t layers,
@@ -72,9 +72,10 @@ void complete(GgufConfig& gguf) {
   }
 }
 
-}  // namespace
+}  // namespace exaone4_family
 
 Family exaone4() {
+  using namespace exaone4_family;
   return {.name = "exaone4",
           .title = "EXAONE 4",
           .examples = "EXAONE 4.0 1.2B and 32B",

@@ -5,7 +5,7 @@
 #include <cmath>
 
 namespace gainlens::models {
-namespace {
+namespace falcon_family {
 
 CommonKeys keys_of(std::string_view layers, std::string_view width, std::string_view heads) {
   return {.layers = layers,
@@ -107,9 +107,10 @@ void complete(GgufConfig& gguf) {
   gguf.fill("rope_theta", 1e4, "not in the file; the value of this family");
 }
 
-}  // namespace
+}  // namespace falcon_family
 
 Family falcon() {
+  using namespace falcon_family;
   return {.name = "falcon",
           .title = "Falcon",
           .examples = "Falcon 7B and 40B, Falcon RW",

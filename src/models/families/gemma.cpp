@@ -7,7 +7,7 @@
 #include <cmath>
 
 namespace gainlens::models {
-namespace {
+namespace gemma_family {
 
 constexpr CommonKeys gemma2_keys{.activation = "hidden_activation"};
 constexpr CommonKeys gemma3_keys{
@@ -142,9 +142,10 @@ TensorNames gemma_names() {
   return names;
 }
 
-}  // namespace
+}  // namespace gemma_family
 
 Family gemma1() {
+  using namespace gemma_family;
   return {.name = "gemma",
           .title = "Gemma",
           .examples = "Gemma 2B and 7B, CodeGemma",
@@ -157,6 +158,7 @@ Family gemma1() {
 }
 
 Family gemma2() {
+  using namespace gemma_family;
   return {.name = "gemma2",
           .title = "Gemma 2",
           .examples = "Gemma 2 2B, Gemma 2 9B, Gemma 2 27B",
@@ -174,6 +176,7 @@ Family gemma2() {
 }
 
 Family gemma3() {
+  using namespace gemma_family;
   return {.name = "gemma3_text",
           .title = "Gemma 3",
           .examples = "Gemma 3 270M and 1B; as GGUF all sizes",
@@ -191,6 +194,7 @@ Family gemma3() {
 }
 
 Family gemma3_multimodal() {
+  using namespace gemma_family;
   TensorNames names = gemma_names();
   names.prefix = "language_model.model.";
   names.head = "language_model.lm_head";

@@ -2,7 +2,7 @@
 #include "models/families/family.h"
 
 namespace gainlens::models {
-namespace {
+namespace glm4_family {
 
 constexpr CommonKeys keys{.rope = {.rotated = "partial_rotary_factor", .default_rotated = 0.5}};
 
@@ -33,9 +33,10 @@ void complete(GgufConfig& gguf) {
   gguf.config["attention_bias"] = gguf.has_tensor("blk.0.attn_q.bias");
 }
 
-}  // namespace
+}  // namespace glm4_family
 
 Family glm4() {
+  using namespace glm4_family;
   return {.name = "glm4",
           .title = "GLM-4",
           .examples = "GLM-4-0414 9B and 32B, GLM-Z1",

@@ -3,7 +3,7 @@
 #include "models/families/family.h"
 
 namespace gainlens::models {
-namespace {
+namespace gpt2_family {
 
 constexpr CommonKeys keys_of(std::string_view layers, std::string_view width, std::string_view heads,
                              std::string_view positions) {
@@ -59,9 +59,10 @@ TensorNames names() {
   return names;
 }
 
-}  // namespace
+}  // namespace gpt2_family
 
 Family gpt2() {
+  using namespace gpt2_family;
   // n_ctx repeats n_positions in old files. reorder_and_upcast_attn changes the precision of the attention of the
   // reference, not its definition.
   return {.name = "gpt2",

@@ -3,7 +3,7 @@
 #include "models/families/family.h"
 
 namespace gainlens::models {
-namespace {
+namespace gpt_neo_family {
 
 constexpr std::int64_t max_window = std::int64_t{1} << 31;
 
@@ -103,9 +103,10 @@ TensorNames names() {
   return names;
 }
 
-}  // namespace
+}  // namespace gpt_neo_family
 
 Family gpt_neo() {
+  using namespace gpt_neo_family;
   return {.name = "gpt_neo",
           .title = "GPT-Neo",
           .examples = "GPT-Neo 125M to 2.7B, TinyStories",

@@ -4,7 +4,7 @@
 #include "models/families/family.h"
 
 namespace gainlens::models {
-namespace {
+namespace gpt_neox_family {
 
 constexpr CommonKeys keys_of(std::string_view base, std::string_view rotated) {
   return {.kv_heads = "",
@@ -54,9 +54,10 @@ void complete(GgufConfig& gguf) {
   gguf.fill("rotary_emb_base", 1e4, "not in the file; the value of this family");
 }
 
-}  // namespace
+}  // namespace gpt_neox_family
 
 Family gpt_neox() {
+  using namespace gpt_neox_family;
   return {.name = "gpt_neox",
           .title = "GPT-NeoX",
           .examples = "Pythia, GPT-NeoX-20B",

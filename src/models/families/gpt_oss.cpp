@@ -4,7 +4,7 @@
 #include "models/families/family.h"
 
 namespace gainlens::models {
-namespace {
+namespace gpt_oss_family {
 
 DecoderConfig parse_gpt_oss(ConfigReader& reader) {
   CHECK(reader.find_non_null("rope_scaling") != nullptr || reader.find_non_null("rope_parameters") != nullptr,
@@ -57,9 +57,10 @@ void complete(GgufConfig& gguf) {
   gguf.fill("swiglu_limit", 7.0, "not in the file; the value of this family");
 }
 
-}  // namespace
+}  // namespace gpt_oss_family
 
 Family gpt_oss() {
+  using namespace gpt_oss_family;
   std::vector<std::string_view> inert = router_training_keys();
   inert.push_back("initial_context_length");  // repeats original_max_position_embeddings of the rotary embedding
   return {.name = "gpt_oss",

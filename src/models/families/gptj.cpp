@@ -5,7 +5,7 @@
 #include <cmath>
 
 namespace gainlens::models {
-namespace {
+namespace gptj_family {
 
 constexpr CommonKeys keys_of(std::string_view layers, std::string_view width, std::string_view heads,
                              std::string_view positions) {
@@ -71,9 +71,10 @@ TensorNames names() {
   return names;
 }
 
-}  // namespace
+}  // namespace gptj_family
 
 Family gptj() {
+  using namespace gptj_family;
   return {.name = "gptj",
           .title = "GPT-J",
           .examples = "GPT-J 6B",

@@ -4,7 +4,7 @@
 #include "models/families/family.h"
 
 namespace gainlens::models {
-namespace {
+namespace granite_family {
 
 constexpr double max_factor = 1e6;
 constexpr double max_base = 1e30;
@@ -102,9 +102,10 @@ TensorNames windowed_names() {
   return names;
 }
 
-}  // namespace
+}  // namespace granite_family
 
 Family granite() {
+  using namespace granite_family;
   return {.name = "granite",
           .title = "Granite",
           .examples = "Granite 3.0 to 3.3 2B and 8B",
@@ -120,6 +121,7 @@ Family granite() {
 }
 
 Family granite_swa() {
+  using namespace granite_family;
   return {.name = "granite_swa",
           .title = "Granite SWA",
           .examples = "Granite Swash 2B",
@@ -129,6 +131,7 @@ Family granite_swa() {
 }
 
 Family granitemoe_swa() {
+  using namespace granite_family;
   return {.name = "granitemoe_swa",
           .title = "Granite MoE SWA",
           .examples = "Granite Swash 3B-A600M",

@@ -2,7 +2,7 @@
 #include "models/families/family.h"
 
 namespace gainlens::models {
-namespace {
+namespace hunyuan_v1_dense_family {
 
 DecoderConfig parse(ConfigReader& reader) {
   const CommonKeys keys{.head_dim = either(reader, "head_dim", "attention_head_dim"),
@@ -30,9 +30,10 @@ void complete(GgufConfig& gguf) {
   gguf.config["attention_bias"] = gguf.has_tensor("blk.0.attn_q.bias");
 }
 
-}  // namespace
+}  // namespace hunyuan_v1_dense_family
 
 Family hunyuan_v1_dense() {
+  using namespace hunyuan_v1_dense_family;
   return {.name = "hunyuan_v1_dense",
           .title = "HunYuan, dense",
           .examples = "HunYuan 0.5B to 7B",

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 namespace gainlens::models {
-namespace {
+namespace lfm_family {
 
 constexpr std::int64_t max_kernel = 1 << 10;
 
@@ -178,9 +178,10 @@ TensorNames third_names() {
   return third;
 }
 
-}  // namespace
+}  // namespace lfm_family
 
 Family lfm2() {
+  using namespace lfm_family;
   return {.name = "lfm2",
           .title = "LFM2",
           .examples = "LFM2 350M, 700M, 1.2B and 2.6B",
@@ -191,6 +192,7 @@ Family lfm2() {
 }
 
 Family lfm3() {
+  using namespace lfm_family;
   return {.name = "lfm3",
           .title = "LFM3",
           .examples = "LFM3 1.7B",

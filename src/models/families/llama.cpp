@@ -7,7 +7,7 @@
 #include <string>
 
 namespace gainlens::models {
-namespace {
+namespace llama_family {
 
 /// The first conversions of LLaMA 1 call the number of positions max_sequence_length. In later files this key is the
 /// longest text after a scaling, and computes nothing.
@@ -65,9 +65,10 @@ void complete(GgufConfig& gguf) {
   note_window_left_out(gguf);
 }
 
-}  // namespace
+}  // namespace llama_family
 
 Family llama() {
+  using namespace llama_family;
   return {.name = "llama",
           .title = "Llama",
           .examples = "Llama 1 to 3.3, Vicuna, TinyLlama, SmolLM, Yi",

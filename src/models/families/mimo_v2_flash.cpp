@@ -7,7 +7,7 @@
 #include <cmath>
 
 namespace gainlens::models {
-namespace {
+namespace mimo_v2_flash_family {
 
 constexpr std::int64_t max_size = std::int64_t{1} << 20;
 constexpr std::string_view window_base_key = "swa_rope_theta";
@@ -179,9 +179,10 @@ std::vector<std::string_view> ignored_keys() {
   return ignored;
 }
 
-}  // namespace
+}  // namespace mimo_v2_flash_family
 
 Family mimo_v2_flash() {
+  using namespace mimo_v2_flash_family;
   return {.name = "mimo_v2_flash",
           .title = "MiMo V2 Flash",
           .examples = "MiMo V2 Flash",

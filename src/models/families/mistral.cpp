@@ -2,7 +2,7 @@
 #include "models/families/family.h"
 
 namespace gainlens::models {
-namespace {
+namespace mistral_family {
 
 DecoderConfig parse(ConfigReader& reader) {
   DecoderConfig config = parse_common(reader, {.max_positions = 131072, .kv_heads = 8, .bos_token = 1});
@@ -11,9 +11,10 @@ DecoderConfig parse(ConfigReader& reader) {
   return config;
 }
 
-}  // namespace
+}  // namespace mistral_family
 
 Family mistral() {
+  using namespace mistral_family;
   return {.name = "mistral",
           .title = "Mistral",
           .examples = "Mistral 7B, Mistral Nemo",

@@ -3,7 +3,7 @@
 #include "models/families/family.h"
 
 namespace gainlens::models {
-namespace {
+namespace mixtral_family {
 
 constexpr CommonKeys keys{.rope = {.default_base = 1e6}};
 
@@ -35,9 +35,10 @@ std::vector<std::string_view> inert() {
   return all;
 }
 
-}  // namespace
+}  // namespace mixtral_family
 
 Family mixtral() {
+  using namespace mixtral_family;
   return {.name = "mixtral",
           .title = "Mixtral",
           .examples = "Mixtral 8x7B, Mixtral 8x22B",

@@ -3,7 +3,7 @@
 #include "models/families/family.h"
 
 namespace gainlens::models {
-namespace {
+namespace mpt_family {
 
 constexpr CommonKeys keys{.layers = "n_layers",
                           .width = "d_model",
@@ -87,9 +87,10 @@ void complete(GgufConfig& gguf) {
   gguf.config["attn_config"] = attention;
 }
 
-}  // namespace
+}  // namespace mpt_family
 
 Family mpt() {
+  using namespace mpt_family;
   return {.name = "mpt",
           .title = "MPT",
           .examples = "MPT 7B and 30B",

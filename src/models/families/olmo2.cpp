@@ -4,7 +4,7 @@
 #include "models/families/family.h"
 
 namespace gainlens::models {
-namespace {
+namespace olmo2_family {
 
 // Layers with a window have the base of the others, without their scaling.
 constexpr CommonKeys olmo3_keys{
@@ -53,9 +53,10 @@ void complete_olmo3(GgufConfig& gguf) {
     gguf.fill("sliding_window_pattern", 4, "not in the file; in all models of the family each fourth layer is global");
 }
 
-}  // namespace
+}  // namespace olmo2_family
 
 Family olmo2() {
+  using namespace olmo2_family;
   return {.name = "olmo2",
           .title = "OLMo 2",
           .examples = "OLMo 2 1B to 32B",
@@ -66,6 +67,7 @@ Family olmo2() {
 }
 
 Family olmo3() {
+  using namespace olmo2_family;
   return {.name = "olmo3",
           .title = "OLMo 3",
           .examples = "OLMo 3 7B, OLMo 3 and 3.1 32B",

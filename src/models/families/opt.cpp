@@ -2,7 +2,7 @@
 #include "models/families/family.h"
 
 namespace gainlens::models {
-namespace {
+namespace opt_family {
 
 constexpr CommonKeys keys{.mlp_width = "ffn_dim",
                           .kv_heads = "",
@@ -44,9 +44,10 @@ TensorNames names() {
   return names;
 }
 
-}  // namespace
+}  // namespace opt_family
 
 Family opt() {
+  using namespace opt_family;
   return {.name = "opt",
           .title = "OPT",
           .examples = "OPT 125M to 66B without 350M, Galactica",

@@ -2,7 +2,7 @@
 #include "models/families/family.h"
 
 namespace gainlens::models {
-namespace {
+namespace phi_family {
 
 constexpr CommonKeys keys{.norm_epsilon = "layer_norm_eps",
                           .rope = {.rotated = "partial_rotary_factor", .default_rotated = 0.5}};
@@ -31,9 +31,10 @@ void complete(GgufConfig& gguf) {
   gguf.fill("rope_theta", 1e4, "not in the file; the value of this family");
 }
 
-}  // namespace
+}  // namespace phi_family
 
 Family phi() {
+  using namespace phi_family;
   return {.name = "phi",
           .title = "Phi",
           .examples = "Phi-1, Phi-1.5, Phi-2",

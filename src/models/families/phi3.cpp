@@ -3,7 +3,7 @@
 #include "models/families/family.h"
 
 namespace gainlens::models {
-namespace {
+namespace phi3_family {
 
 constexpr CommonKeys keys{
     .rope = {.rotated = "partial_rotary_factor", .yarn_is_longrope = true, .default_original = 4096}};
@@ -40,9 +40,10 @@ void complete(GgufConfig& gguf) {
   gguf.config["sliding_window"] = window == 0 ? Json(nullptr) : Json(window);
 }
 
-}  // namespace
+}  // namespace phi3_family
 
 Family phi3() {
+  using namespace phi3_family;
   return {.name = "phi3",
           .title = "Phi-3",
           .examples = "Phi-3 mini and medium, Phi-3.5 mini, Phi-4, Phi-4 mini",

@@ -2,7 +2,7 @@
 #include "models/families/family.h"
 
 namespace gainlens::models {
-namespace {
+namespace qwen2_family {
 
 DecoderConfig parse(ConfigReader& reader) {
   DecoderConfig config = parse_common(reader, {.max_positions = 32768, .kv_heads = 32});
@@ -14,9 +14,10 @@ DecoderConfig parse(ConfigReader& reader) {
   return config;
 }
 
-}  // namespace
+}  // namespace qwen2_family
 
 Family qwen2() {
+  using namespace qwen2_family;
   return {.name = "qwen2",
           .title = "Qwen 2",
           .examples = "Qwen 1.5, Qwen 2, Qwen 2.5",

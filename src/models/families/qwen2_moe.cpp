@@ -4,7 +4,7 @@
 #include "models/families/family.h"
 
 namespace gainlens::models {
-namespace {
+namespace qwen2_moe_family {
 
 DecoderConfig parse(ConfigReader& reader) {
   DecoderConfig config = parse_common(reader, {.max_positions = 32768, .kv_heads = 16});
@@ -39,9 +39,10 @@ void complete(GgufConfig& gguf) {
   gguf.fill("norm_topk_prob", false, "not in the file; the value of this family");
 }
 
-}  // namespace
+}  // namespace qwen2_moe_family
 
 Family qwen2_moe() {
+  using namespace qwen2_moe_family;
   return {.name = "qwen2_moe",
           .title = "Qwen 2 MoE",
           .examples = "Qwen 1.5 MoE A2.7B, Qwen 2 57B-A14B",

@@ -3,7 +3,7 @@
 #include "models/families/family.h"
 
 namespace gainlens::models {
-namespace {
+namespace qwen3_family {
 
 /// The keys of checkpoints with gated attention (docs/method.md, "Gates"). headwise wins if both are set.
 Gate parse_gate(ConfigReader& reader) {
@@ -27,9 +27,10 @@ DecoderConfig parse(ConfigReader& reader) {
   return config;
 }
 
-}  // namespace
+}  // namespace qwen3_family
 
 Family qwen3() {
+  using namespace qwen3_family;
   return {.name = "qwen3",
           .title = "Qwen 3",
           .examples = "Qwen 3 (dense); with the output gates of gated_attention",

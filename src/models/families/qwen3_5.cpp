@@ -5,7 +5,7 @@
 #include "models/families/text_config.h"
 
 namespace gainlens::models {
-namespace {
+namespace qwen3_5_family {
 
 constexpr RopeKeys rope_keys{.rotated = "partial_rotary_factor", .sections = true, .default_rotated = 0.25};
 constexpr CommonKeys qwen3_5_keys{.rope = rope_keys};
@@ -101,9 +101,10 @@ Family multimodal(Family text) {
   return text;
 }
 
-}  // namespace
+}  // namespace qwen3_5_family
 
 Family qwen3_5() {
+  using namespace qwen3_5_family;
   return {.name = "qwen3_5_text",
           .title = "Qwen 3.5",
           .examples = "the text models of Qwen 3.5 alone",
@@ -117,6 +118,7 @@ Family qwen3_5() {
 }
 
 Family qwen3_5_multimodal() {
+  using namespace qwen3_5_family;
   Family family = multimodal(qwen3_5());
   family.name = "qwen3_5";
   family.title = "Qwen 3.5, multimodal";
@@ -126,6 +128,7 @@ Family qwen3_5_multimodal() {
 }
 
 Family qwen3_5_moe() {
+  using namespace qwen3_5_family;
   return {.name = "qwen3_5_moe_text",
           .title = "Qwen 3.5 MoE",
           .examples = "the text models of Qwen 3.5 with experts alone",
@@ -139,6 +142,7 @@ Family qwen3_5_moe() {
 }
 
 Family qwen3_5_moe_multimodal() {
+  using namespace qwen3_5_family;
   Family family = multimodal(qwen3_5_moe());
   family.name = "qwen3_5_moe";
   family.title = "Qwen 3.5 MoE, multimodal";

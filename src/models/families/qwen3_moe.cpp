@@ -6,7 +6,7 @@
 #include <algorithm>
 
 namespace gainlens::models {
-namespace {
+namespace qwen3_moe_family {
 
 /// Unlike the other Qwen families, the reference gives a window that is used to all layers, whatever else the file
 /// says.
@@ -47,9 +47,10 @@ void complete(GgufConfig& gguf) {
   gguf.fill("norm_topk_prob", true, "not in the file; the value of this family");
 }
 
-}  // namespace
+}  // namespace qwen3_moe_family
 
 Family qwen3_moe() {
+  using namespace qwen3_moe_family;
   return {.name = "qwen3_moe",
           .title = "Qwen 3 MoE",
           .examples = "Qwen 3 30B-A3B, Qwen 3 235B-A22B, Qwen 3 Coder",

@@ -4,7 +4,7 @@
 #include "models/families/family.h"
 
 namespace gainlens::models {
-namespace {
+namespace qwen3_next_family {
 
 constexpr CommonKeys qwen3_next_keys{.rope = {.rotated = "partial_rotary_factor", .default_rotated = 0.25}};
 
@@ -56,9 +56,10 @@ void complete(GgufConfig& gguf) {
   gguf.fill("norm_topk_prob", true, "not in the file; the value of this family");
 }
 
-}  // namespace
+}  // namespace qwen3_next_family
 
 Family qwen3_next() {
+  using namespace qwen3_next_family;
   return {.name = "qwen3_next",
           .title = "Qwen 3 Next",
           .examples = "Qwen 3 Next 80B-A3B",

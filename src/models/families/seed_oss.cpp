@@ -2,7 +2,7 @@
 #include "models/families/family.h"
 
 namespace gainlens::models {
-namespace {
+namespace seed_oss_family {
 
 DecoderConfig parse(ConfigReader& reader) {
   DecoderConfig config =
@@ -25,9 +25,10 @@ void complete(GgufConfig& gguf) {
   gguf.config["mlp_bias"] = gguf.has_tensor("blk.0.ffn_up.bias");
 }
 
-}  // namespace
+}  // namespace seed_oss_family
 
 Family seed_oss() {
+  using namespace seed_oss_family;
   return {.name = "seed_oss",
           .title = "Seed-OSS",
           .examples = "Seed-OSS 36B",

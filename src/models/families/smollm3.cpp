@@ -3,7 +3,7 @@
 #include "models/families/family.h"
 
 namespace gainlens::models {
-namespace {
+namespace smollm3_family {
 
 constexpr CommonKeys keys{.rope = {.default_base = 2e6}};
 
@@ -54,9 +54,10 @@ void complete(GgufConfig& gguf) {
   gguf.fill("no_rope_layer_interval", 4, "not in the file; the value of this family");
 }
 
-}  // namespace
+}  // namespace smollm3_family
 
 Family smollm3() {
+  using namespace smollm3_family;
   return {.name = "smollm3",
           .title = "SmolLM3",
           .examples = "SmolLM3 3B",

@@ -3,7 +3,7 @@
 #include "models/families/family.h"
 
 namespace gainlens::models {
-namespace {
+namespace stablelm_family {
 
 constexpr CommonKeys keys{.norm_epsilon = "layer_norm_eps",
                           .rope = {.rotated = "partial_rotary_factor", .default_rotated = 0.25}};
@@ -32,9 +32,10 @@ void complete(GgufConfig& gguf) {
   gguf.fill("rope_theta", 1e4, "not in the file; the value of this family");
 }
 
-}  // namespace
+}  // namespace stablelm_family
 
 Family stablelm() {
+  using namespace stablelm_family;
   return {.name = "stablelm",
           .title = "StableLM",
           .examples = "StableLM 3B, StableLM 2 1.6B and 12B",

@@ -2,7 +2,7 @@
 #include "models/families/family.h"
 
 namespace gainlens::models {
-namespace {
+namespace starcoder2_family {
 
 constexpr CommonKeys keys{.norm_epsilon = "norm_epsilon"};
 
@@ -40,9 +40,10 @@ void complete(GgufConfig& gguf) {
   gguf.fill("sliding_window", 4096, "not in the file; the value of all models of the family");
 }
 
-}  // namespace
+}  // namespace starcoder2_family
 
 Family starcoder2() {
+  using namespace starcoder2_family;
   return {.name = "starcoder2",
           .title = "StarCoder 2",
           .examples = "StarCoder 2 3B to 15B",
