@@ -71,7 +71,7 @@ MadeReport make_report(std::span<const Section<Run>* const> sections, std::span<
   for (const Section<Run>* section : sections) {
     MadeSection made{std::string(section->name), std::string(section->title), {}, {}, section->paper,
                      section->scripted};
-    for (const std::string& stem : section->files()) report.stems.push_back(stem);
+    for (const std::string& stem : section->files) report.stems.push_back(stem);
     std::vector<PlacedCsv> csv;
     std::vector<OrderedJson> added(runs.size(), OrderedJson::object());  // joined if the whole section is made
     OrderedJson added_common = OrderedJson::object();

@@ -55,9 +55,9 @@ struct Section {
   std::string_view question;  ///< what it answers, one line
   /// Stems of every figure, table of the page and CSV file that the section can write. Figures and tables of these
   /// names from an earlier report are removed.
-  std::vector<std::string> (*files)();
+  std::vector<std::string> files = {};
   /// Keys of summary.json that add_json and add_common_json write. If the section fails they are null, with a reason.
-  std::vector<std::string_view> keys;
+  std::vector<std::string_view> keys = {};
   /// What the page shows of the runs, in order. An empty list leaves the section out.
   std::vector<Block> (*blocks)(std::span<const Run> runs);
   /// Adds what summary.json says of one run; null: nothing.

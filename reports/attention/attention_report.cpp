@@ -235,10 +235,6 @@ std::vector<Block> frequency_blocks(SweptArms arms) {
       groups_table(arms), composition_table(arms)};
 }
 
-std::vector<std::string> no_files() {
-  return {};
-}
-
 bool ranks_from_mask(SweptArms arms) {
   return bool(arms.front().reading->heads.front().number("mask_mass"));
 }
@@ -317,59 +313,32 @@ std::vector<CsvTable> tables(const SweptArm& arm) {
   return {means, rho};
 }
 
-const Section<SweptArm>& answer_section() {
-  static const Section<SweptArm> section = {
-      .name = "heads",
-      .title = "What each head rests on",
-      .question = "How much evidence is each head's attention based on?",
-      .files =
-          [] {
-            return std::vector<std::string>{"heads", "user-attention", "user-attention-correlations"};
-          },
-      .keys = {"user_attention"},
-      .blocks = answer_blocks,
-      .add_json = add_json,
-      .tables = tables};
-  return section;
-}
+const Section<SweptArm> answer_section = {.name = "heads",
+                                          .title = "What each head rests on",
+                                          .question = "How much evidence is each head's attention based on?",
+                                          .files = {"heads", "user-attention", "user-attention-correlations"},
+                                          .keys = {"user_attention"},
+                                          .blocks = answer_blocks,
+                                          .add_json = add_json,
+                                          .tables = tables};
 
-const Section<SweptArm>& length_section() {
-  static const Section<SweptArm> section = {
-      .name = "length",
-      .title = "Short and long histories",
-      .question = "Does the evidence grow with what is known of a user?",
-      .files =
-          [] {
-            return std::vector<std::string>{"evidence-by-length", "masses-by-length", "correlations"};
-          },
-      .keys = {},
-      .blocks = length_blocks};
-  return section;
-}
+const Section<SweptArm> length_section = {.name = "length",
+                                          .title = "Short and long histories",
+                                          .question = "Does the evidence grow with what is known of a user?",
+                                          .files = {"evidence-by-length", "masses-by-length", "correlations"},
+                                          .blocks = length_blocks};
 
-const Section<SweptArm>& frequency_section() {
-  static const Section<SweptArm> section = {
-      .name = "frequency",
-      .title = "Rare and frequent items, cold and warm users",
-      .question = "For which users is the evidence small?",
-      .files =
-          [] {
-            return std::vector<std::string>{"evidence-by-last-item", "evidence-by-test-item", "groups", "user-groups"};
-          },
-      .keys = {},
-      .blocks = frequency_blocks};
-  return section;
-}
+const Section<SweptArm> frequency_section = {
+    .name = "frequency",
+    .title = "Rare and frequent items, cold and warm users",
+    .question = "For which users is the evidence small?",
+    .files = {"evidence-by-last-item", "evidence-by-test-item", "groups", "user-groups"},
+    .blocks = frequency_blocks};
 
-const Section<SweptArm>& run_section() {
-  static const Section<SweptArm> section = {.name = "run",
-                                            .title = "What was run, and what the numbers are",
-                                            .question = "What is each number?",
-                                            .files = no_files,
-                                            .keys = {},
-                                            .blocks = run_blocks};
-  return section;
-}
+const Section<SweptArm> run_section = {.name = "run",
+                                       .title = "What was run, and what the numbers are",
+                                       .question = "What is each number?",
+                                       .blocks = run_blocks};
 
 }  // namespace
 
@@ -377,8 +346,7 @@ WrittenReport write_attention_report(const runfile::AttentionRun& run, std::span
                                      const std::filesystem::path& out, const Writing& writing) {
   std::vector<SweptArm> arms;
   for (const AttentionReading& reading : readings) arms.push_back({&reading, &run});
-  const Section<SweptArm>* const sections[] = {&answer_section(), &length_section(), &frequency_section(),
-                                               &run_section()};
+  const Section<SweptArm>* const sections[] = {&answer_section, &length_section, &frequency_section, &run_section};
   MadeReport report = make_report<SweptArm>(sections, arms);
   report.title = page_title(printable(backbone_title(run.backbone()), 40), printable(run.data_name(), 60));
   report.header = fmt::format(

@@ -287,14 +287,6 @@ CsvTable csv_of(Experiments experiments) {
   return table;
 }
 
-std::vector<CsvTable> decisions_csv(const ComparedExperiment& one) {
-  return {csv_of({&one, 1})};
-}
-
-std::vector<CsvTable> common_csv(Experiments experiments) {
-  return {csv_of(experiments)};
-}
-
 PaperTable scores_table(Experiments experiments) {
   PaperTable table{
       "scores",
@@ -356,58 +348,45 @@ std::vector<Block> scores_blocks(Experiments experiments) {
   return all;
 }
 
-std::vector<Block> reading_blocks(Experiments experiments) {
-  return {list(comparison_notes(unit_of(experiments)))};
-}
-
 std::vector<std::string> decisions_files() {
   std::vector<std::string> files = {"decisions"};
   for (std::size_t i = 0; i < max_figures; ++i) files.push_back(forest_stem(i));
   return files;
 }
 
-const Section<ComparedExperiment>& decisions() {
-  static const Section<ComparedExperiment> section = {.name = "decisions",
-                                                      .title = "Who is better",
-                                                      .question = "Which arm is better, by how much, and how sure?",
-                                                      .files = decisions_files,
-                                                      .keys = {"scores"},
-                                                      .blocks = decisions_blocks,
-                                                      .add_json = add_json,
-                                                      .tables = decisions_csv,
-                                                      .common_tables = common_csv};
-  return section;
-}
+const Section<ComparedExperiment> experiment_decisions = {
+    .name = "decisions",
+    .title = "Who is better",
+    .question = "Which arm is better, by how much, and how sure?",
+    .files = decisions_files(),
+    .keys = {"scores"},
+    .blocks = decisions_blocks,
+    .add_json = add_json,
+    .tables =
+        [](const ComparedExperiment& one) {
+          return std::vector<CsvTable>{csv_of({&one, 1})};
+        },
+    .common_tables = [](Experiments experiments) { return std::vector<CsvTable>{csv_of(experiments)}; }};
 
-const Section<ComparedExperiment>& scores() {
-  static const Section<ComparedExperiment> section = {.name = "scores",
-                                                      .title = "Scores",
-                                                      .question = "What does each arm reach?",
-                                                      .files =
-                                                          [] {
-                                                            return std::vector<std::string>{"scores", "tests"};
-                                                          },
-                                                      .keys = {},
-                                                      .blocks = scores_blocks};
-  return section;
-}
+const Section<ComparedExperiment> experiment_scores = {.name = "scores",
+                                                       .title = "Scores",
+                                                       .question = "What does each arm reach?",
+                                                       .files = {"scores", "tests"},
+                                                       .blocks = scores_blocks};
 
-const Section<ComparedExperiment>& reading() {
-  static const Section<ComparedExperiment> section = {.name = "reading",
-                                                      .title = "How to read this page",
-                                                      .question = "What do these numbers not say?",
-                                                      .files = [] { return std::vector<std::string>{}; },
-                                                      .keys = {},
-                                                      .blocks = reading_blocks};
-  return section;
-}
+const Section<ComparedExperiment> experiment_reading = {
+    .name = "reading",
+    .title = "How to read this page",
+    .question = "What do these numbers not say?",
+    .blocks = [](Experiments experiments) { return std::vector<Block>{list(comparison_notes(unit_of(experiments)))}; }};
 
 }  // namespace
 
 WrittenReport write_experiment_page(std::span<const ExperimentComparison> comparisons,
                                     const std::vector<std::string>& unproven, const std::filesystem::path& out) {
   const std::vector<ComparedExperiment> experiments = compared(comparisons);
-  const Section<ComparedExperiment>* const sections[] = {&decisions(), &scores(), &reading()};
+  const Section<ComparedExperiment>* const sections[] = {&experiment_decisions, &experiment_scores,
+                                                         &experiment_reading};
   MadeReport report = make_report<ComparedExperiment>(sections, experiments);
   report.summary["unproven"] = unproven;
   report.title = comparisons_title(comparisons);

@@ -70,28 +70,22 @@ std::vector<CsvTable> tables(const ReadErrorOrder& arm) {
   return all;
 }
 
-std::vector<std::string> files() {
-  return {"error-by-precision", "error-order-by-rank", "error-order-by-hit"};
-}
-
-const Section<ReadErrorOrder>& error_order_section() {
-  static const Section<ReadErrorOrder> section = {.name = "error-order",
-                                                  .title = "Error by precision",
-                                                  .question = "Does the precision order users by error?",
-                                                  .files = files,
-                                                  .keys = {"error_by_precision"},
-                                                  .blocks = blocks,
-                                                  .add_json = add_json,
-                                                  .tables = tables};
-  return section;
-}
+const Section<ReadErrorOrder> error_order_section = {
+    .name = "error-order",
+    .title = "Error by precision",
+    .question = "Does the precision order users by error?",
+    .files = {"error-by-precision", "error-order-by-rank", "error-order-by-hit"},
+    .keys = {"error_by_precision"},
+    .blocks = blocks,
+    .add_json = add_json,
+    .tables = tables};
 
 }  // namespace
 
 WrittenReport write_error_order_report(std::span<const ErrorOrderReading> readings, const std::filesystem::path& out) {
   std::vector<ReadErrorOrder> arms;
   for (const ErrorOrderReading& reading : readings) arms.push_back({&reading});
-  const Section<ReadErrorOrder>* const sections[] = {&error_order_section()};
+  const Section<ReadErrorOrder>* const sections[] = {&error_order_section};
   MadeReport report = make_report<ReadErrorOrder>(sections, arms);
   report.title = page_title("error by precision");
   report.header =

@@ -80,10 +80,6 @@ std::vector<Block> accuracy_blocks(Judged judged) {
           accuracy_table(truth), equal_values_table(truth)};
 }
 
-void add_accuracy_json(const JudgedEstimators& judged, OrderedJson& summary) {
-  summary["estimators"] = to_json(*judged.truth);
-}
-
 std::vector<CsvTable> accuracy_tables(const JudgedEstimators& judged) {
   CsvTable table{"estimators",
                  {"scenario", "n_eff", "true_variance", "true_variance_error", "shift", "estimator", "undefined",
@@ -99,22 +95,16 @@ std::vector<CsvTable> accuracy_tables(const JudgedEstimators& judged) {
   return {table};
 }
 
-std::vector<std::string> accuracy_files() {
-  return {"estimators", "equal-values"};
-}
-
 }  // namespace
 
-const Section<JudgedEstimators>& accuracy_section() {
-  static const Section<JudgedEstimators> section = {.name = "accuracy",
-                                                    .title = "Bias, coverage and spread",
-                                                    .question = "Is the estimated variance right?",
-                                                    .files = accuracy_files,
-                                                    .keys = {"estimators"},
-                                                    .blocks = accuracy_blocks,
-                                                    .add_json = add_accuracy_json,
-                                                    .tables = accuracy_tables};
-  return section;
-}
+const Section<JudgedEstimators> accuracy_section = {
+    .name = "accuracy",
+    .title = "Bias, coverage and spread",
+    .question = "Is the estimated variance right?",
+    .files = {"estimators", "equal-values"},
+    .keys = {"estimators"},
+    .blocks = accuracy_blocks,
+    .add_json = [](const JudgedEstimators& judged, OrderedJson& json) { json["estimators"] = to_json(*judged.truth); },
+    .tables = accuracy_tables};
 
 }  // namespace gainlens::reports

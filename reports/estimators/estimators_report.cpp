@@ -6,7 +6,7 @@
 namespace gainlens::reports {
 
 std::span<const Section<JudgedEstimators>* const> estimator_sections() {
-  static const Section<JudgedEstimators>* const sections[] = {&accuracy_section(), &trust_section()};
+  static const Section<JudgedEstimators>* const sections[] = {&accuracy_section, &trust_section};
   return sections;
 }
 

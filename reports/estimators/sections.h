@@ -17,8 +17,7 @@ struct JudgedEstimators {
   std::string label() const { return "estimators"; }
 };
 
-const Section<JudgedEstimators>& accuracy_section();
-const Section<JudgedEstimators>& trust_section();
+extern const Section<JudgedEstimators> accuracy_section, trust_section;
 
 /// Every section of a report of `gainlens estimators`, in its order.
 std::span<const Section<JudgedEstimators>* const> estimator_sections();

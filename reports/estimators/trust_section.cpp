@@ -50,20 +50,12 @@ std::vector<Block> trust_blocks(Judged judged) {
   return all;
 }
 
-std::vector<std::string> trust_files() {
-  return {"estimators-trust"};
-}
-
 }  // namespace
 
-const Section<JudgedEstimators>& trust_section() {
-  static const Section<JudgedEstimators> section = {.name = "trust",
-                                                    .title = "Which to trust when",
-                                                    .question = "Which estimator is right at which n_eff?",
-                                                    .files = trust_files,
-                                                    .keys = {},
-                                                    .blocks = trust_blocks};
-  return section;
-}
+const Section<JudgedEstimators> trust_section = {.name = "trust",
+                                                 .title = "Which to trust when",
+                                                 .question = "Which estimator is right at which n_eff?",
+                                                 .files = {"estimators-trust"},
+                                                 .blocks = trust_blocks};
 
 }  // namespace gainlens::reports

@@ -31,16 +31,13 @@ void add_checks_json(const FinetunedRun& run, OrderedJson& summary) {
 
 }  // namespace
 
-const Section<FinetunedRun>& finetuned_checks_section() {
-  static const Section<FinetunedRun> section = {
-      .name = "checks",
-      .title = "Checks",
-      .question = "Is something wrong with the trainings, and what can one do?",
-      .files = [] { return std::vector<std::string>{"checks"}; },
-      .keys = {"checks"},
-      .blocks = checks_blocks,
-      .add_json = add_checks_json};
-  return section;
-}
+const Section<FinetunedRun> finetuned_checks_section = {
+    .name = "checks",
+    .title = "Checks",
+    .question = "Is something wrong with the trainings, and what can one do?",
+    .files = {"checks"},
+    .keys = {"checks"},
+    .blocks = checks_blocks,
+    .add_json = add_checks_json};
 
 }  // namespace gainlens::reports

@@ -387,51 +387,36 @@ std::vector<CsvTable> state_csv(const FinetunedRun& run) {
   return tables;
 }
 
-const Section<FinetunedRun>& scores_section() {
-  static const Section<FinetunedRun> section = {
-      .name = "scores",
-      .title = "Scores and wrong answers",
-      .question = "How good are the answers, and how much do wrong training answers cost?",
-      .files = [] { return std::vector<std::string>{"noise-levels"}; },
-      .keys = {},
-      .blocks = scores_blocks,
-      .tables = scores_csv};
-  return section;
-}
+const Section<FinetunedRun> scores_section = {
+    .name = "scores",
+    .title = "Scores and wrong answers",
+    .question = "How good are the answers, and how much do wrong training answers cost?",
+    .files = {"noise-levels"},
+    .blocks = scores_blocks,
+    .tables = scores_csv};
 
-const Section<FinetunedRun>& gains_section() {
-  static const Section<FinetunedRun> section = {.name = "gains",
-                                                .title = "Who is better",
-                                                .question = "Which arm is better, by how much, and how sure is it?",
-                                                .files = [] { return std::vector<std::string>{"noise-gains"}; },
-                                                .keys = {"noise_levels"},
-                                                .blocks = gains_blocks,
-                                                .add_json = gains_json,
-                                                .tables = gains_csv};
-  return section;
-}
+const Section<FinetunedRun> gains_section = {.name = "gains",
+                                             .title = "Who is better",
+                                             .question = "Which arm is better, by how much, and how sure is it?",
+                                             .files = {"noise-gains"},
+                                             .keys = {"noise_levels"},
+                                             .blocks = gains_blocks,
+                                             .add_json = gains_json,
+                                             .tables = gains_csv};
 
-const Section<FinetunedRun>& state_section() {
-  static const Section<FinetunedRun> section = {
-      .name = "state",
-      .title = "What the arms learned",
-      .question = "What did the filter and gamma become?",
-      .files =
-          [] {
-            return std::vector<std::string>{"filter-by-layer", "start", "gamma"};
-          },
-      .keys = {},
-      .blocks = state_blocks,
-      .tables = state_csv};
-  return section;
-}
+const Section<FinetunedRun> state_section = {.name = "state",
+                                             .title = "What the arms learned",
+                                             .question = "What did the filter and gamma become?",
+                                             .files = {"filter-by-layer", "start", "gamma"},
+                                             .blocks = state_blocks,
+                                             .tables = state_csv};
 
 }  // namespace
 
 WrittenReport write_finetune_report(const FinetunedRun& run, const std::filesystem::path& out, const Writing& writing) {
-  const Section<FinetunedRun>* const sections[] = {&scores_section(),           &gains_section(),
-                                                   &finetuned_loss_section(),   &state_section(),
-                                                   &finetuned_checks_section(), &finetuned_run_section()};
+  const Section<FinetunedRun>* const sections[] = {&scores_section,           &gains_section,
+                                                   &finetuned_loss_section,   &state_section,
+                                                   &finetuned_checks_section, &finetuned_run_section};
   MadeReport report = make_report<FinetunedRun>(sections, std::span(&run, 1));
   const std::string data = printable(run.levels.data_set, 60);
   report.title = page_title(model_of(run), data);

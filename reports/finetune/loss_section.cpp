@@ -68,15 +68,11 @@ std::vector<CsvTable> loss_csv(const FinetunedRun& run) {
 
 }  // namespace
 
-const Section<FinetunedRun>& finetuned_loss_section() {
-  static const Section<FinetunedRun> section = {.name = "loss",
-                                                .title = "Loss curves",
-                                                .question = "Were the arms trained to their end?",
-                                                .files = [] { return std::vector<std::string>{"loss-curves"}; },
-                                                .keys = {},
-                                                .blocks = loss_blocks,
-                                                .tables = loss_csv};
-  return section;
-}
+const Section<FinetunedRun> finetuned_loss_section = {.name = "loss",
+                                                      .title = "Loss curves",
+                                                      .question = "Were the arms trained to their end?",
+                                                      .files = {"loss-curves"},
+                                                      .blocks = loss_blocks,
+                                                      .tables = loss_csv};
 
 }  // namespace gainlens::reports

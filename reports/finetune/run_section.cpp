@@ -161,19 +161,13 @@ std::string arms_in_words(const FinetunedRun& run) {
   return fmt::format("{}", fmt::join(arms, ", "));
 }
 
-const Section<FinetunedRun>& finetuned_run_section() {
-  static const Section<FinetunedRun> section = {
-      .name = "run",
-      .title = "What was run",
-      .question = "Which model, which data, which settings, and what of it is proven?",
-      .files =
-          [] {
-            return std::vector<std::string>{"run", "settings"};
-          },
-      .keys = {"run"},
-      .blocks = run_blocks,
-      .add_json = add_run_json};
-  return section;
-}
+const Section<FinetunedRun> finetuned_run_section = {
+    .name = "run",
+    .title = "What was run",
+    .question = "Which model, which data, which settings, and what of it is proven?",
+    .files = {"run", "settings"},
+    .keys = {"run"},
+    .blocks = run_blocks,
+    .add_json = add_run_json};
 
 }  // namespace gainlens::reports

@@ -15,10 +15,10 @@ std::string model_of(const FinetunedRun& run);
 std::string arms_in_words(const FinetunedRun& run);
 
 /// Which model, data and settings, and what of the files was not proven.
-const Section<FinetunedRun>& finetuned_run_section();
+extern const Section<FinetunedRun> finetuned_run_section;
 /// Training and held-out loss of every arm, epoch by epoch.
-const Section<FinetunedRun>& finetuned_loss_section();
+extern const Section<FinetunedRun> finetuned_loss_section;
 /// What `gainlens check` finds, without the files of checkpoints.
-const Section<FinetunedRun>& finetuned_checks_section();
+extern const Section<FinetunedRun> finetuned_checks_section;
 
 }  // namespace gainlens::reports

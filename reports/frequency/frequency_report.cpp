@@ -85,28 +85,22 @@ std::vector<CsvTable> tables(const ReadFrequency& arm) {
   return all;
 }
 
-std::vector<std::string> files() {
-  return {"k-by-frequency", "k-by-frequency-trends", "k-by-frequency-placebos"};
-}
-
-const Section<ReadFrequency>& frequency_section() {
-  static const Section<ReadFrequency> section = {.name = "frequency",
-                                                 .title = "K by item frequency",
-                                                 .question = "Does the filter treat rare items otherwise?",
-                                                 .files = files,
-                                                 .keys = {"k_by_frequency"},
-                                                 .blocks = blocks,
-                                                 .add_json = add_json,
-                                                 .tables = tables};
-  return section;
-}
+const Section<ReadFrequency> frequency_section = {
+    .name = "frequency",
+    .title = "K by item frequency",
+    .question = "Does the filter treat rare items otherwise?",
+    .files = {"k-by-frequency", "k-by-frequency-trends", "k-by-frequency-placebos"},
+    .keys = {"k_by_frequency"},
+    .blocks = blocks,
+    .add_json = add_json,
+    .tables = tables};
 
 }  // namespace
 
 WrittenReport write_frequency_report(std::span<const FrequencyReading> readings, const std::filesystem::path& out) {
   std::vector<ReadFrequency> arms;
   for (const FrequencyReading& reading : readings) arms.push_back({&reading});
-  const Section<ReadFrequency>* const sections[] = {&frequency_section()};
+  const Section<ReadFrequency>* const sections[] = {&frequency_section};
   MadeReport report = make_report<ReadFrequency>(sections, arms);
   const std::string& against = readings.front().options.against;
   report.title = page_title("K by " + (against.empty() ? "item frequency" : printable(against, 60)));

@@ -84,16 +84,11 @@ std::vector<Block> gate_arms_explorer(Readings readings) {
   return explorer.blocks("the 95% interval holds 0, or there is none");
 }
 
-const Section<ReadGateArms>& gate_arms_explorer_section() {
-  static const Section<ReadGateArms> section = {.name = "explore",
-                                                .title = "Explore",
-                                                .question = "What are the numbers of one arm in one context?",
-                                                .files = [] { return std::vector<std::string>{}; },
-                                                .keys = {},
-                                                .blocks = gate_arms_explorer,
-                                                .scripted = true};
-  return section;
-}
+const Section<ReadGateArms> gate_arms_explorer_section = {.name = "explore",
+                                                          .title = "Explore",
+                                                          .question = "What are the numbers of one arm in one context?",
+                                                          .blocks = gate_arms_explorer,
+                                                          .scripted = true};
 
 std::vector<Block> gate_arms_blocks(Readings readings) {
   const analyses::GateArmEffects& effects = *readings.front().effects;
@@ -116,28 +111,22 @@ std::vector<CsvTable> gate_arms_tables(const ReadGateArms& reading) {
           csv_table(comparisons_of(effects))};
 }
 
-std::vector<std::string> gate_arms_files() {
-  return {"gate-arms", "gate-arms-by-context", "gate-arms-rulings", "gate-arms-comparisons"};
-}
-
-const Section<ReadGateArms>& gate_arms_section() {
-  static const Section<ReadGateArms> section = {.name = "gate-arms",
-                                                .title = "K in the place of a gate",
-                                                .question = "What happens if K stands in the place of a gate?",
-                                                .files = gate_arms_files,
-                                                .keys = {"gate_arms"},
-                                                .blocks = gate_arms_blocks,
-                                                .add_json = add_gate_arms_json,
-                                                .tables = gate_arms_tables};
-  return section;
-}
+const Section<ReadGateArms> gate_arms_section = {
+    .name = "gate-arms",
+    .title = "K in the place of a gate",
+    .question = "What happens if K stands in the place of a gate?",
+    .files = {"gate-arms", "gate-arms-by-context", "gate-arms-rulings", "gate-arms-comparisons"},
+    .keys = {"gate_arms"},
+    .blocks = gate_arms_blocks,
+    .add_json = add_gate_arms_json,
+    .tables = gate_arms_tables};
 
 }  // namespace
 
 WrittenReport write_gate_arms_report(const analyses::GateArmEffects& effects, const std::string& of,
                                      const std::filesystem::path& out, const Writing& writing) {
   const ReadGateArms readings[] = {{&effects, of}};
-  const Section<ReadGateArms>* const sections[] = {&gate_arms_section(), &gate_arms_explorer_section()};
+  const Section<ReadGateArms>* const sections[] = {&gate_arms_section, &gate_arms_explorer_section};
   MadeReport report = make_report<ReadGateArms>(sections, readings);
   report.title = page_title("K in the place of a gate", of);
   report.header =

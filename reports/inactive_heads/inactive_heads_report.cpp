@@ -55,21 +55,15 @@ std::vector<CsvTable> inactive_tables(const ReadInactiveHeads& read) {
   return {csv_table(scores_of(*read.result)), csv_table(ties_of(read.result->curves))};
 }
 
-std::vector<std::string> inactive_files() {
-  return {"inactive-heads", "inactive-heads-ties"};
-}
-
-const Section<ReadInactiveHeads>& inactive_heads_section() {
-  static const Section<ReadInactiveHeads> section = {.name = "inactive-heads",
-                                                     .title = "Inactive heads",
-                                                     .question = "Which score finds the heads that nothing needs?",
-                                                     .files = inactive_files,
-                                                     .keys = {"inactive_heads"},
-                                                     .blocks = inactive_blocks,
-                                                     .add_json = add_inactive_json,
-                                                     .tables = inactive_tables};
-  return section;
-}
+const Section<ReadInactiveHeads> inactive_heads_section = {
+    .name = "inactive-heads",
+    .title = "Inactive heads",
+    .question = "Which score finds the heads that nothing needs?",
+    .files = {"inactive-heads", "inactive-heads-ties"},
+    .keys = {"inactive_heads"},
+    .blocks = inactive_blocks,
+    .add_json = add_inactive_json,
+    .tables = inactive_tables};
 
 }  // namespace
 
@@ -99,7 +93,7 @@ Figure inactive_heads_figure(const InactiveHeads& result) {
 WrittenReport write_inactive_heads_report(const InactiveHeads& result, const std::string& of,
                                           const std::filesystem::path& out) {
   const ReadInactiveHeads read[] = {{&result, of}};
-  const Section<ReadInactiveHeads>* const sections[] = {&inactive_heads_section()};
+  const Section<ReadInactiveHeads>* const sections[] = {&inactive_heads_section};
   MadeReport report = make_report<ReadInactiveHeads>(sections, read);
   report.title = page_title("inactive heads", of);
   report.header =

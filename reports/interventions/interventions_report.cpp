@@ -106,10 +106,6 @@ std::string words_of(const ControlledArm& one, const std::string& place) {
                      arm.answer ? "" : " nats", range, control, whole_name(arm.intervention));
 }
 
-std::vector<std::string> no_files() {
-  return {};
-}
-
 std::vector<Block> interventions_explorer(Interventions runs) {
   const analyses::InterventionEffects& effects = *runs.front().effects;
   EffectExplorer explorer;
@@ -120,16 +116,11 @@ std::vector<Block> interventions_explorer(Interventions runs) {
   return explorer.blocks("the 95% interval holds 0, or there is none");
 }
 
-const Section<MeasuredInterventions>& interventions_explorer_section() {
-  static const Section<MeasuredInterventions> section = {.name = "explore",
-                                                         .title = "Explore",
-                                                         .question = "What are the numbers of one head?",
-                                                         .files = no_files,
-                                                         .keys = {},
-                                                         .blocks = interventions_explorer,
-                                                         .scripted = true};
-  return section;
-}
+const Section<MeasuredInterventions> interventions_explorer_section = {.name = "explore",
+                                                                       .title = "Explore",
+                                                                       .question = "What are the numbers of one head?",
+                                                                       .blocks = interventions_explorer,
+                                                                       .scripted = true};
 
 void append_arm(std::vector<Cell>& row, const ArmEffect& arm) {
   row.insert(row.end(), {arm.nll, arm.delta});
@@ -160,21 +151,15 @@ void interventions_json(const MeasuredInterventions& run, OrderedJson& summary) 
   summary["interventions"] = to_json(*run.effects);
 }
 
-const Section<MeasuredInterventions>& interventions_section() {
-  static const Section<MeasuredInterventions> section = {
-      .name = "interventions",
-      .title = "Interventions",
-      .question = "How much worse is the model without a part of it?",
-      .files =
-          [] {
-            return std::vector<std::string>{"intervention-maps", "interventions"};
-          },
-      .keys = {"interventions"},
-      .blocks = interventions_blocks,
-      .add_json = interventions_json,
-      .tables = interventions_tables};
-  return section;
-}
+const Section<MeasuredInterventions> interventions_section = {
+    .name = "interventions",
+    .title = "Interventions",
+    .question = "How much worse is the model without a part of it?",
+    .files = {"intervention-maps", "interventions"},
+    .keys = {"interventions"},
+    .blocks = interventions_blocks,
+    .add_json = interventions_json,
+    .tables = interventions_tables};
 
 CaptionedFigure patching_figure(const analyses::PatchingEffects& effects, const DirectionResult& direction) {
   const bool denoising = direction.direction == runfile::PatchDirection::denoising;
@@ -233,40 +218,21 @@ std::vector<Block> patching_explorer(Patches runs) {
   return explorer.blocks("no logit of the last position changes");
 }
 
-const Section<MeasuredPatches>& patching_explorer_section() {
-  static const Section<MeasuredPatches> section = {.name = "explore",
-                                                   .title = "Explore",
-                                                   .question = "What are the numbers of one patch?",
-                                                   .files = no_files,
-                                                   .keys = {},
-                                                   .blocks = patching_explorer,
-                                                   .scripted = true};
-  return section;
-}
+const Section<MeasuredPatches> patching_explorer_section = {.name = "explore",
+                                                            .title = "Explore",
+                                                            .question = "What are the numbers of one patch?",
+                                                            .blocks = patching_explorer,
+                                                            .scripted = true};
 
-std::vector<CsvTable> patching_tables(const MeasuredPatches& run) {
-  return {patching_table(*run.effects)};
-}
-
-void patching_json(const MeasuredPatches& run, OrderedJson& summary) {
-  summary["patching"] = to_json(*run.effects);
-}
-
-const Section<MeasuredPatches>& patching_section() {
-  static const Section<MeasuredPatches> section = {
-      .name = "patching",
-      .title = "Activation patching",
-      .question = "Where does the answer come from?",
-      .files =
-          [] {
-            return std::vector<std::string>{"patching-denoising", "patching-noising", "patching"};
-          },
-      .keys = {"patching"},
-      .blocks = patching_blocks,
-      .add_json = patching_json,
-      .tables = patching_tables};
-  return section;
-}
+const Section<MeasuredPatches> patching_section = {
+    .name = "patching",
+    .title = "Activation patching",
+    .question = "Where does the answer come from?",
+    .files = {"patching-denoising", "patching-noising", "patching"},
+    .keys = {"patching"},
+    .blocks = patching_blocks,
+    .add_json = [](const MeasuredPatches& run, OrderedJson& json) { json["patching"] = to_json(*run.effects); },
+    .tables = [](const MeasuredPatches& run) { return std::vector<CsvTable>{patching_table(*run.effects)}; }};
 
 /// A prompt in quotes, or its tokens where its text is not known.
 std::string prompt_words(const std::string& text, const std::vector<std::string>& tokens) {
@@ -282,8 +248,7 @@ std::string header_of(const std::string& question, const std::string& lead) {
 
 WrittenReport write_interventions_report(const MeasuredInterventions& run, const std::filesystem::path& out,
                                          const Writing& writing) {
-  const Section<MeasuredInterventions>* const sections[] = {&interventions_section(),
-                                                            &interventions_explorer_section()};
+  const Section<MeasuredInterventions>* const sections[] = {&interventions_section, &interventions_explorer_section};
   MadeReport report = make_report<MeasuredInterventions>(sections, std::span(&run, 1));
   const std::string model = whole_name(run.names.model), text = whole_name(run.names.text);
   report.title = page_title(model.empty() ? "interventions" : model, text);
@@ -296,7 +261,7 @@ WrittenReport write_interventions_report(const MeasuredInterventions& run, const
 
 WrittenReport write_patching_report(const MeasuredPatches& run, const std::filesystem::path& out,
                                     const Writing& writing) {
-  const Section<MeasuredPatches>* const sections[] = {&patching_section(), &patching_explorer_section()};
+  const Section<MeasuredPatches>* const sections[] = {&patching_section, &patching_explorer_section};
   MadeReport report = make_report<MeasuredPatches>(sections, std::span(&run, 1));
   const std::string model = whole_name(run.names.model);
   const std::string clean = prompt_words(run.names.clean, run.effects->clean),

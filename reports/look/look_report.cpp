@@ -328,54 +328,38 @@ OrderedJson next_json(const std::vector<NextToken>& next) {
   return list;
 }
 
-const Section<ReadLook>& prompt_section() {
-  static const Section<ReadLook> section = {
-      .name = "prompt",
-      .title = "The prompt",
-      .question = "What does a query look at?",
-      .files = [] { return std::vector<std::string>{"tokens"}; },
-      .keys = {"tokens"},
-      .blocks = prompt_blocks,
-      .add_json = [](const ReadLook& read, OrderedJson& summary) { summary["tokens"] = read.look->tokens; },
-      .tables = prompt_tables};
-  return section;
-}
+const Section<ReadLook> prompt_section = {
+    .name = "prompt",
+    .title = "The prompt",
+    .question = "What does a query look at?",
+    .files = {"tokens"},
+    .keys = {"tokens"},
+    .blocks = prompt_blocks,
+    .add_json = [](const ReadLook& read, OrderedJson& summary) { summary["tokens"] = read.look->tokens; },
+    .tables = prompt_tables};
 
-const Section<ReadLook>& answer_section() {
-  static const Section<ReadLook> section = {
-      .name = "next-tokens",
-      .title = "What comes next",
-      .question = "What comes next, and where does it come from?",
-      .files =
-          [] {
-            return std::vector<std::string>{"next", "lens", "lens-layers", "parts"};
-          },
-      .keys = {"next"},
-      .blocks = answer_blocks,
-      .add_json = [](const ReadLook& read, OrderedJson& summary) { summary["next"] = next_json(read.look->next); },
-      .tables = answer_tables};
-  return section;
-}
+const Section<ReadLook> answer_section = {
+    .name = "next-tokens",
+    .title = "What comes next",
+    .question = "What comes next, and where does it come from?",
+    .files = {"next", "lens", "lens-layers", "parts"},
+    .keys = {"next"},
+    .blocks = answer_blocks,
+    .add_json = [](const ReadLook& read, OrderedJson& summary) { summary["next"] = next_json(read.look->next); },
+    .tables = answer_tables};
 
-const Section<ReadLook>& heads_section_of_look() {
-  static const Section<ReadLook> section = {.name = "prompt-heads",
-                                            .title = "The heads",
-                                            .question = "On how much evidence is each head based?",
-                                            .files =
-                                                [] {
-                                                  return std::vector<std::string>{"heads", "keys", "query", "segments"};
-                                                },
-                                            .keys = {},
-                                            .blocks = heads_blocks,
-                                            .tables = head_tables};
-  return section;
-}
+const Section<ReadLook> heads_section_of_look = {.name = "prompt-heads",
+                                                 .title = "The heads",
+                                                 .question = "On how much evidence is each head based?",
+                                                 .files = {"heads", "keys", "query", "segments"},
+                                                 .blocks = heads_blocks,
+                                                 .tables = head_tables};
 
 }  // namespace
 
 WrittenReport write_look_report(const ReadLook& read, const std::filesystem::path& out) {
   const ReadLook looks[] = {read};
-  const Section<ReadLook>* const sections[] = {&prompt_section(), &answer_section(), &heads_section_of_look()};
+  const Section<ReadLook>* const sections[] = {&prompt_section, &answer_section, &heads_section_of_look};
   MadeReport report = make_report<ReadLook>(sections, looks);
   report.title = page_title(printable(read.model, 200), "one prompt");
   report.header = fmt::format(

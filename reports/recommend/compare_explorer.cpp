@@ -49,21 +49,12 @@ std::vector<Block> blocks(Comparisons comparisons) {
   return explorer.blocks("the difference is not shown, or not decidable");
 }
 
-std::vector<std::string> no_files() {
-  return {};
-}
-
 }  // namespace
 
-const Section<ComparedArms>& compare_explorer_section() {
-  static const Section<ComparedArms> section = {.name = "explore",
-                                                .title = "Explore",
-                                                .question = "What are the numbers of one arm and metric?",
-                                                .files = no_files,
-                                                .keys = {},
-                                                .blocks = blocks,
-                                                .scripted = true};
-  return section;
-}
+const Section<ComparedArms> compare_explorer_section = {.name = "explore",
+                                                        .title = "Explore",
+                                                        .question = "What are the numbers of one arm and metric?",
+                                                        .blocks = blocks,
+                                                        .scripted = true};
 
 }  // namespace gainlens::reports

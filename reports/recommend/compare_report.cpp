@@ -9,8 +9,8 @@ namespace gainlens::reports {
 
 std::span<const Section<ComparedArms>* const> compare_sections() {
   static const Section<ComparedArms>* const sections[] = {
-      &decisions_section(),       &compare_explorer_section(), &gains_section(),   &pooled_section(),
-      &learning_curves_section(), &strata_section(),           &reading_section(),
+      &decisions_section,       &compare_explorer_section, &gains_section,   &pooled_section,
+      &learning_curves_section, &strata_section,           &reading_section,
   };
   return sections;
 }

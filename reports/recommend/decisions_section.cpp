@@ -106,31 +106,20 @@ CsvTable csv_of(Comparisons comparisons) {
   return table;
 }
 
-std::vector<CsvTable> decisions_tables(const ComparedArms& arms) {
-  return {csv_of({&arms, 1})};
-}
-
-std::vector<CsvTable> common_decisions_tables(Comparisons comparisons) {
-  return {csv_of(comparisons)};
-}
-
-std::vector<std::string> decisions_files() {
-  return {"decisions", "forest"};
-}
-
 }  // namespace
 
-const Section<ComparedArms>& decisions_section() {
-  static const Section<ComparedArms> section = {.name = "decisions",
-                                                .title = "Who is better",
-                                                .question = "Which arm is better, by how much, and how sure is it?",
-                                                .files = decisions_files,
-                                                .keys = {"decisions"},
-                                                .blocks = decisions_blocks,
-                                                .add_json = add_decisions_json,
-                                                .tables = decisions_tables,
-                                                .common_tables = common_decisions_tables};
-  return section;
-}
+const Section<ComparedArms> decisions_section = {
+    .name = "decisions",
+    .title = "Who is better",
+    .question = "Which arm is better, by how much, and how sure is it?",
+    .files = {"decisions", "forest"},
+    .keys = {"decisions"},
+    .blocks = decisions_blocks,
+    .add_json = add_decisions_json,
+    .tables =
+        [](const ComparedArms& arms) {
+          return std::vector<CsvTable>{csv_of({&arms, 1})};
+        },
+    .common_tables = [](Comparisons comparisons) { return std::vector<CsvTable>{csv_of(comparisons)}; }};
 
 }  // namespace gainlens::reports

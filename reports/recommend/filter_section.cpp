@@ -192,21 +192,13 @@ std::vector<CsvTable> filter_tables(const TrainedRun& trained) {
   return {table};
 }
 
-std::vector<std::string> filter_files() {
-  return {"filter"};
-}
-
 }  // namespace
 
-const Section<TrainedRun>& filter_section() {
-  static const Section<TrainedRun> section = {.name = "filter",
-                                              .title = "The filter, by layer",
-                                              .question = "What do precisions and gains do in each layer?",
-                                              .files = filter_files,
-                                              .keys = {},
-                                              .blocks = filter_blocks,
-                                              .tables = filter_tables};
-  return section;
-}
+const Section<TrainedRun> filter_section = {.name = "filter",
+                                            .title = "The filter, by layer",
+                                            .question = "What do precisions and gains do in each layer?",
+                                            .files = {"filter"},
+                                            .blocks = filter_blocks,
+                                            .tables = filter_tables};
 
 }  // namespace gainlens::reports

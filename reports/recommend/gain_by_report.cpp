@@ -95,21 +95,14 @@ std::vector<CsvTable> tables(const CandidateGains& candidate) {
   return {csv_table(gains_table({&candidate, 1}))};
 }
 
-std::vector<std::string> files() {
-  return {"gain-by"};
-}
-
-const Section<CandidateGains>& gain_by_section() {
-  static const Section<CandidateGains> section = {.name = "gain-by",
-                                                  .title = "Change by condition",
-                                                  .question = "Under which condition does an arm gain?",
-                                                  .files = files,
-                                                  .keys = {"gain_by"},
-                                                  .blocks = blocks,
-                                                  .add_json = add_json,
-                                                  .tables = tables};
-  return section;
-}
+const Section<CandidateGains> gain_by_section = {.name = "gain-by",
+                                                 .title = "Change by condition",
+                                                 .question = "Under which condition does an arm gain?",
+                                                 .files = {"gain-by"},
+                                                 .keys = {"gain_by"},
+                                                 .blocks = blocks,
+                                                 .add_json = add_json,
+                                                 .tables = tables};
 
 }  // namespace
 
@@ -118,7 +111,7 @@ std::string print_gain_by(Candidates candidates) {
 }
 
 WrittenReport write_gain_by_report(Candidates candidates, const std::filesystem::path& out) {
-  const Section<CandidateGains>* const sections[] = {&gain_by_section()};
+  const Section<CandidateGains>* const sections[] = {&gain_by_section};
   MadeReport report = make_report<CandidateGains>(sections, candidates);
   report.title =
       page_title(fmt::format("gains against {} by {}", candidates.front().gains->baseline, candidates.front().axis));

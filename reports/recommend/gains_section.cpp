@@ -137,10 +137,6 @@ std::vector<Block> gains_blocks(Comparisons comparisons) {
   return all;
 }
 
-void add_gains_json(const ComparedArms& arms, OrderedJson& summary) {
-  summary.update(to_json(arms.comparison));
-}
-
 std::vector<CsvTable> gains_tables(const ComparedArms& arms) {
   CsvTable table{"comparison",
                  {"data_set",
@@ -199,22 +195,16 @@ std::vector<CsvTable> gains_tables(const ComparedArms& arms) {
   return {table};
 }
 
-std::vector<std::string> gains_files() {
-  return {"comparison", "gains"};
-}
-
 }  // namespace
 
-const Section<ComparedArms>& gains_section() {
-  static const Section<ComparedArms> section = {.name = "gains",
-                                                .title = "Gains",
-                                                .question = "By how much does an arm differ from its baseline?",
-                                                .files = gains_files,
-                                                .keys = {"metrics"},
-                                                .blocks = gains_blocks,
-                                                .add_json = add_gains_json,
-                                                .tables = gains_tables};
-  return section;
-}
+const Section<ComparedArms> gains_section = {
+    .name = "gains",
+    .title = "Gains",
+    .question = "By how much does an arm differ from its baseline?",
+    .files = {"comparison", "gains"},
+    .keys = {"metrics"},
+    .blocks = gains_blocks,
+    .add_json = [](const ComparedArms& arms, OrderedJson& json) { json.update(to_json(arms.comparison)); },
+    .tables = gains_tables};
 
 }  // namespace gainlens::reports

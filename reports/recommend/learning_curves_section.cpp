@@ -53,21 +53,13 @@ std::vector<CsvTable> learning_curves_tables(const ComparedArms& arms) {
   return {learning_curves_csv(both)};
 }
 
-std::vector<std::string> learning_curves_files() {
-  return {"learning-curves"};
-}
-
 }  // namespace
 
-const Section<ComparedArms>& learning_curves_section() {
-  static const Section<ComparedArms> section = {.name = "learning-curves",
-                                                .title = "Learning curves",
-                                                .question = "Were the arms trained to their end?",
-                                                .files = learning_curves_files,
-                                                .keys = {},
-                                                .blocks = learning_curves_blocks,
-                                                .tables = learning_curves_tables};
-  return section;
-}
+const Section<ComparedArms> learning_curves_section = {.name = "learning-curves",
+                                                       .title = "Learning curves",
+                                                       .question = "Were the arms trained to their end?",
+                                                       .files = {"learning-curves"},
+                                                       .blocks = learning_curves_blocks,
+                                                       .tables = learning_curves_tables};
 
 }  // namespace gainlens::reports

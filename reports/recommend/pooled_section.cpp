@@ -92,21 +92,13 @@ void add_common_pooled_json(Comparisons comparisons, OrderedJson& summary) {
   for (const PooledComparison& pooled : pooled_of(comparisons)) summary["pooled"].push_back(to_json(pooled));
 }
 
-std::vector<std::string> pooled_files() {
-  return {"pooled", "pooled-holm"};
-}
-
 }  // namespace
 
-const Section<ComparedArms>& pooled_section() {
-  static const Section<ComparedArms> section = {.name = "pooled",
-                                                .title = "Over data sets",
-                                                .question = "Do several data sets gain together?",
-                                                .files = pooled_files,
-                                                .keys = {},
-                                                .blocks = pooled_blocks,
-                                                .add_common_json = add_common_pooled_json};
-  return section;
-}
+const Section<ComparedArms> pooled_section = {.name = "pooled",
+                                              .title = "Over data sets",
+                                              .question = "Do several data sets gain together?",
+                                              .files = {"pooled", "pooled-holm"},
+                                              .blocks = pooled_blocks,
+                                              .add_common_json = add_common_pooled_json};
 
 }  // namespace gainlens::reports

@@ -126,23 +126,16 @@ std::vector<CsvTable> quintiles_tables(const TrainedRun& trained) {
   return {table};
 }
 
-std::vector<std::string> quintiles_files() {
-  return {"quintiles", "quintiles-items", "quintiles-users"};
-}
-
 }  // namespace
 
-const Section<TrainedRun>& quintiles_section() {
-  static const Section<TrainedRun> section = {
-      .name = "quintiles",
-      .title = "Who is recommended well",
-      .question = "Are rare items and cold users recommended as well as others?",
-      .files = quintiles_files,
-      .keys = {"strata", "length_frequency_correlation"},
-      .blocks = quintiles_blocks,
-      .add_json = add_quintiles_json,
-      .tables = quintiles_tables};
-  return section;
-}
+const Section<TrainedRun> quintiles_section = {
+    .name = "quintiles",
+    .title = "Who is recommended well",
+    .question = "Are rare items and cold users recommended as well as others?",
+    .files = {"quintiles", "quintiles-items", "quintiles-users"},
+    .keys = {"strata", "length_frequency_correlation"},
+    .blocks = quintiles_blocks,
+    .add_json = add_quintiles_json,
+    .tables = quintiles_tables};
 
 }  // namespace gainlens::reports

@@ -18,10 +18,6 @@ std::vector<Block> reading_blocks(Comparisons comparisons) {
   return {list(all)};
 }
 
-std::vector<std::string> reading_files() {
-  return {};
-}
-
 }  // namespace
 
 std::string_view paper_note(const analyses::PaperMatch& paper) {
@@ -41,14 +37,9 @@ std::vector<std::string> recommender_notes() {
   return notes;
 }
 
-const Section<ComparedArms>& reading_section() {
-  static const Section<ComparedArms> section = {.name = "reading",
-                                                .title = "How to read this page",
-                                                .question = "What do these numbers not say?",
-                                                .files = reading_files,
-                                                .keys = {},
-                                                .blocks = reading_blocks};
-  return section;
-}
+const Section<ComparedArms> reading_section = {.name = "reading",
+                                               .title = "How to read this page",
+                                               .question = "What do these numbers not say?",
+                                               .blocks = reading_blocks};
 
 }  // namespace gainlens::reports

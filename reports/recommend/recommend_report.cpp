@@ -55,30 +55,30 @@ void append_comparisons(MadeReport& report, std::span<const Section<ComparedArms
 }  // namespace
 
 std::span<const Section<TrainedRun>* const> opening_run_sections() {
-  static const Section<TrainedRun>* const sections[] = {&run_summary_section()};
+  static const Section<TrainedRun>* const sections[] = {&run_summary_section};
   return sections;
 }
 
 std::span<const Section<ComparedArms>* const> answer_sections() {
-  static const Section<ComparedArms>* const sections[] = {&decisions_section()};
+  static const Section<ComparedArms>* const sections[] = {&decisions_section};
   return sections;
 }
 
 std::span<const Section<TrainedRun>* const> run_sections() {
   static const Section<TrainedRun>* const sections[] = {
-      &run_facts_section(), &test_metrics_section(), &training_section(),
-      &filter_section(),    &quintiles_section(),    &run_checks_section(),
+      &run_facts_section, &test_metrics_section, &training_section,
+      &filter_section,    &quintiles_section,    &run_checks_section,
   };
   return sections;
 }
 
 std::span<const Section<ComparedArms>* const> arm_comparison_sections() {
-  static const Section<ComparedArms>* const sections[] = {&gains_section(), &strata_section()};
+  static const Section<ComparedArms>* const sections[] = {&gains_section, &strata_section};
   return sections;
 }
 
 std::span<const Section<TrainedRun>* const> closing_run_sections() {
-  static const Section<TrainedRun>* const sections[] = {&run_reading_section(), &run_files_section()};
+  static const Section<TrainedRun>* const sections[] = {&run_reading_section, &run_files_section};
   return sections;
 }
 

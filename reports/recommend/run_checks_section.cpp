@@ -10,10 +10,6 @@ std::vector<analyses::CheckResult> results_of(const TrainedRun& trained) {
   return analyses::run_checks(analyses::recommender_checks(), analyses::CheckedRecommenders(trained.run()));
 }
 
-std::vector<std::string> run_checks_files() {
-  return {"checks"};
-}
-
 std::vector<Block> run_checks_blocks(TrainedRuns runs) {
   PaperTable table = checks_table();
   table.rows = checks_rows(results_of(runs.front()));
@@ -26,15 +22,13 @@ void add_run_checks_json(const TrainedRun& trained, OrderedJson& summary) {
 
 }  // namespace
 
-const Section<TrainedRun>& run_checks_section() {
-  static const Section<TrainedRun> section = {.name = "checks",
-                                              .title = "Checks",
-                                              .question = "Is something wrong with the trainings, and what can one do?",
-                                              .files = run_checks_files,
-                                              .keys = {"checks"},
-                                              .blocks = run_checks_blocks,
-                                              .add_json = add_run_checks_json};
-  return section;
-}
+const Section<TrainedRun> run_checks_section = {
+    .name = "checks",
+    .title = "Checks",
+    .question = "Is something wrong with the trainings, and what can one do?",
+    .files = {"checks"},
+    .keys = {"checks"},
+    .blocks = run_checks_blocks,
+    .add_json = add_run_checks_json};
 
 }  // namespace gainlens::reports

@@ -128,21 +128,14 @@ void add_run_facts_json(const TrainedRun& trained, OrderedJson& summary) {
     json["other_than_preset"][setting.key] = {{"run", setting.value}, {"preset", setting.preset}};
 }
 
-std::vector<std::string> run_facts_files() {
-  return {"run", "settings"};
-}
-
 }  // namespace
 
-const Section<TrainedRun>& run_facts_section() {
-  static const Section<TrainedRun> section = {.name = "run",
-                                              .title = "What was trained",
-                                              .question = "Which model, which data, which settings?",
-                                              .files = run_facts_files,
-                                              .keys = {"run"},
-                                              .blocks = run_facts_blocks,
-                                              .add_json = add_run_facts_json};
-  return section;
-}
+const Section<TrainedRun> run_facts_section = {.name = "run",
+                                               .title = "What was trained",
+                                               .question = "Which model, which data, which settings?",
+                                               .files = {"run", "settings"},
+                                               .keys = {"run"},
+                                               .blocks = run_facts_blocks,
+                                               .add_json = add_run_facts_json};
 
 }  // namespace gainlens::reports

@@ -18,21 +18,12 @@ std::vector<Block> run_files_blocks(TrainedRuns runs) {
       escape_html(short_checksum(runs.front().run().split())))}};
 }
 
-std::vector<std::string> run_files_files() {
-  return {};
-}
-
 }  // namespace
 
-const Section<TrainedRun>& run_files_section() {
-  static const Section<TrainedRun> section = {
-      .name = "files",
-      .title = "Files",
-      .question = "Which files lie beside the page, and from which was it made?",
-      .files = run_files_files,
-      .keys = {},
-      .blocks = run_files_blocks};
-  return section;
-}
+const Section<TrainedRun> run_files_section = {
+    .name = "files",
+    .title = "Files",
+    .question = "Which files lie beside the page, and from which was it made?",
+    .blocks = run_files_blocks};
 
 }  // namespace gainlens::reports

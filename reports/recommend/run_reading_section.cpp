@@ -28,20 +28,11 @@ std::vector<Block> run_reading_blocks(TrainedRuns runs) {
   return {list(all)};
 }
 
-std::vector<std::string> run_reading_files() {
-  return {};
-}
-
 }  // namespace
 
-const Section<TrainedRun>& run_reading_section() {
-  static const Section<TrainedRun> section = {.name = "reading",
-                                              .title = "How to read this page",
-                                              .question = "What do these numbers not say?",
-                                              .files = run_reading_files,
-                                              .keys = {},
-                                              .blocks = run_reading_blocks};
-  return section;
-}
+const Section<TrainedRun> run_reading_section = {.name = "reading",
+                                                 .title = "How to read this page",
+                                                 .question = "What do these numbers not say?",
+                                                 .blocks = run_reading_blocks};
 
 }  // namespace gainlens::reports

@@ -8,15 +8,8 @@
 
 namespace gainlens::reports {
 
-const Section<TrainedRun>& run_summary_section();
-const Section<TrainedRun>& run_facts_section();
-const Section<TrainedRun>& test_metrics_section();
-const Section<TrainedRun>& training_section();
-const Section<TrainedRun>& filter_section();
-const Section<TrainedRun>& quintiles_section();
-const Section<TrainedRun>& run_checks_section();
-const Section<TrainedRun>& run_reading_section();
-const Section<TrainedRun>& run_files_section();
+extern const Section<TrainedRun> run_summary_section, run_facts_section, test_metrics_section, training_section,
+    filter_section, quintiles_section, run_checks_section, run_reading_section, run_files_section;
 
 // The sections of a report of one run, in this order. Those of compared arms stand there if the run has several arms;
 // see sections.h.

@@ -105,20 +105,9 @@ std::vector<Block> run_summary_blocks(TrainedRuns runs) {
   return all;
 }
 
-std::vector<std::string> run_summary_files() {
-  return {};
-}
-
 }  // namespace
 
-const Section<TrainedRun>& run_summary_section() {
-  static const Section<TrainedRun> section = {.name = "summary",
-                                              .title = "Summary",
-                                              .question = "What came out, in a paragraph?",
-                                              .files = run_summary_files,
-                                              .keys = {},
-                                              .blocks = run_summary_blocks};
-  return section;
-}
+const Section<TrainedRun> run_summary_section = {
+    .name = "summary", .title = "Summary", .question = "What came out, in a paragraph?", .blocks = run_summary_blocks};
 
 }  // namespace gainlens::reports

@@ -180,21 +180,14 @@ std::vector<CsvTable> strata_tables(const ComparedArms& arms) {
   return {table};
 }
 
-std::vector<std::string> strata_files() {
-  return {"strata-items", "strata-users", "interactions", "slopes", "strata"};
-}
-
 }  // namespace
 
-const Section<ComparedArms>& strata_section() {
-  static const Section<ComparedArms> section = {.name = "strata",
-                                                .title = "Rare items and cold users",
-                                                .question = "Who gains?",
-                                                .files = strata_files,
-                                                .keys = {},
-                                                .blocks = strata_blocks,
-                                                .tables = strata_tables};
-  return section;
-}
+const Section<ComparedArms> strata_section = {
+    .name = "strata",
+    .title = "Rare items and cold users",
+    .question = "Who gains?",
+    .files = {"strata-items", "strata-users", "interactions", "slopes", "strata"},
+    .blocks = strata_blocks,
+    .tables = strata_tables};
 
 }  // namespace gainlens::reports

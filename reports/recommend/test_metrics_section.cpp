@@ -192,22 +192,15 @@ std::vector<CsvTable> test_metrics_tables(const TrainedRun& trained) {
   return {table};
 }
 
-std::vector<std::string> test_metrics_files() {
-  return {"test-metrics", "published", "list-metrics"};
-}
-
 }  // namespace
 
-const Section<TrainedRun>& test_metrics_section() {
-  static const Section<TrainedRun> section = {.name = "test-metrics",
-                                              .title = "Test metrics",
-                                              .question = "How well does each arm recommend?",
-                                              .files = test_metrics_files,
-                                              .keys = {"arms", "paper", "published"},
-                                              .blocks = test_metrics_blocks,
-                                              .add_json = add_test_metrics_json,
-                                              .tables = test_metrics_tables};
-  return section;
-}
+const Section<TrainedRun> test_metrics_section = {.name = "test-metrics",
+                                                  .title = "Test metrics",
+                                                  .question = "How well does each arm recommend?",
+                                                  .files = {"test-metrics", "published", "list-metrics"},
+                                                  .keys = {"arms", "paper", "published"},
+                                                  .blocks = test_metrics_blocks,
+                                                  .add_json = add_test_metrics_json,
+                                                  .tables = test_metrics_tables};
 
 }  // namespace gainlens::reports

@@ -57,25 +57,14 @@ std::vector<Block> training_blocks(TrainedRuns runs) {
       training_table(runs.front())};
 }
 
-std::vector<CsvTable> training_tables(const TrainedRun& trained) {
-  return {learning_curves_csv(curves_of(trained))};
-}
-
-std::vector<std::string> training_files() {
-  return {"learning-curves", "training"};
-}
-
 }  // namespace
 
-const Section<TrainedRun>& training_section() {
-  static const Section<TrainedRun> section = {.name = "learning-curves",
-                                              .title = "Learning curves",
-                                              .question = "Were the arms trained to their end?",
-                                              .files = training_files,
-                                              .keys = {},
-                                              .blocks = training_blocks,
-                                              .tables = training_tables};
-  return section;
-}
+const Section<TrainedRun> training_section = {
+    .name = "learning-curves",
+    .title = "Learning curves",
+    .question = "Were the arms trained to their end?",
+    .files = {"learning-curves", "training"},
+    .blocks = training_blocks,
+    .tables = [](const TrainedRun& trained) { return std::vector<CsvTable>{learning_curves_csv(curves_of(trained))}; }};
 
 }  // namespace gainlens::reports

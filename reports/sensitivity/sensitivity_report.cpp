@@ -128,23 +128,20 @@ std::vector<std::string> files() {
   return names;
 }
 
-const Section<Sensitivity>& sensitivity_section() {
-  static const Section<Sensitivity> section = {.name = "sensitivity",
-                                               .title = "Sensitivity",
-                                               .question = "Which settings matter?",
-                                               .files = files,
-                                               .keys = {"sensitivity"},
-                                               .blocks = blocks,
-                                               .add_json = add_json,
-                                               .tables = tables};
-  return section;
-}
+const Section<Sensitivity> sensitivity_section = {.name = "sensitivity",
+                                                  .title = "Sensitivity",
+                                                  .question = "Which settings matter?",
+                                                  .files = files(),
+                                                  .keys = {"sensitivity"},
+                                                  .blocks = blocks,
+                                                  .add_json = add_json,
+                                                  .tables = tables};
 
 }  // namespace
 
 WrittenReport write_sensitivity_report(const Sensitivity& sensitivity, const std::filesystem::path& out,
                                        const std::vector<std::string>& notes) {
-  const Section<Sensitivity>* const sections[] = {&sensitivity_section()};
+  const Section<Sensitivity>* const sections[] = {&sensitivity_section};
   MadeReport report = make_report<Sensitivity>(sections, std::span(&sensitivity, 1));
   report.title = page_title("settings of " + printable(sensitivity.arm, 60), printable(sensitivity.data_set, 60));
   report.header = fmt::format(

@@ -156,29 +156,23 @@ SeriesNames names_of(const analyses::Series& series, std::span<const RunInput> r
   return {named(models), named(texts)};
 }
 
-const Section<ReadSeries>& series_section() {
-  static const Section<ReadSeries> section = {
-      .name = "series",
-      .title = "A series of runs",
-      .question = "How do heads change along a series of checkpoints?",
-      .files =
-          [] {
-            return std::vector<std::string>{"series", "series-layers", "series-heads"};
-          },
-      .keys = {"series"},
-      .blocks = series_blocks,
-      .add_json = [](const ReadSeries& reading,
-                     OrderedJson& summary) { summary["series"] = analyses::to_json(*reading.series); },
-      .tables = series_tables};
-  return section;
-}
+const Section<ReadSeries> series_section = {
+    .name = "series",
+    .title = "A series of runs",
+    .question = "How do heads change along a series of checkpoints?",
+    .files = {"series", "series-layers", "series-heads"},
+    .keys = {"series"},
+    .blocks = series_blocks,
+    .add_json = [](const ReadSeries& reading,
+                   OrderedJson& summary) { summary["series"] = analyses::to_json(*reading.series); },
+    .tables = series_tables};
 
 }  // namespace
 
 WrittenReport write_series_report(const analyses::Series& series, std::span<const RunInput> runs,
                                   const std::filesystem::path& out, const Writing& writing) {
   const ReadSeries readings[] = {{&series}};
-  const Section<ReadSeries>* const sections[] = {&series_section()};
+  const Section<ReadSeries>* const sections[] = {&series_section};
   MadeReport report = make_report<ReadSeries>(sections, readings);
   const SeriesNames names = names_of(series, runs);
   report.title = page_title(names.models, names.texts);

@@ -120,10 +120,6 @@ Caption sink_lemma_caption(Runs runs) {
       "with it is not shown."};
 }
 
-std::vector<std::string> audit_files() {
-  return {"sink-lemma", "prior-shares", "statements"};
-}
-
 std::vector<Block> audit_blocks(Runs runs) {
   std::vector<Block> all;
   for (const SweepRun& run : runs) {
@@ -143,10 +139,6 @@ std::vector<Block> audit_blocks(Runs runs) {
   return all;
 }
 
-void add_audit_json(const SweepRun& run, OrderedJson& summary) {
-  summary["audit"] = to_json(run.of(analyses::audit));
-}
-
 std::vector<CsvTable> audit_tables(const SweepRun& run) {
   if (const auto& lemma = run.of(analyses::audit).lemma) return {lemma_csv(*lemma)};
   return {};
@@ -154,18 +146,15 @@ std::vector<CsvTable> audit_tables(const SweepRun& run) {
 
 }  // namespace
 
-const Section<SweepRun>& audit_section() {
-  static const Section<SweepRun> section = {
-      .name = "audit",
-      .title = "Audit of the paper's theory",
-      .question = "Does the sink lemma hold, and what do these numbers say about statements of the paper?",
-      .files = audit_files,
-      .keys = {"audit"},
-      .blocks = audit_blocks,
-      .add_json = add_audit_json,
-      .tables = audit_tables,
-      .paper = true};
-  return section;
-}
+const Section<SweepRun> audit_section = {
+    .name = "audit",
+    .title = "Audit of the paper's theory",
+    .question = "Does the sink lemma hold, and what do these numbers say about statements of the paper?",
+    .files = {"sink-lemma", "prior-shares", "statements"},
+    .keys = {"audit"},
+    .blocks = audit_blocks,
+    .add_json = [](const SweepRun& run, OrderedJson& json) { json["audit"] = to_json(run.of(analyses::audit)); },
+    .tables = audit_tables,
+    .paper = true};
 
 }  // namespace gainlens::reports

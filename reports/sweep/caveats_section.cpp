@@ -113,10 +113,6 @@ Caveats caveats(const SweepRun& run) {
   return list;
 }
 
-std::vector<std::string> caveats_files() {
-  return {};
-}
-
 /// What is common to every run first, then what only some have.
 std::vector<Block> caveats_blocks(Runs runs) {
   const auto everywhere = [&](const std::string& caveat) {
@@ -137,21 +133,14 @@ std::vector<Block> caveats_blocks(Runs runs) {
   return {Html{html + "</ul>\n"}};
 }
 
-void add_caveats_json(const SweepRun& run, OrderedJson& summary) {
-  summary["caveats"] = run.of(caveats);
-}
-
 }  // namespace
 
-const Section<SweepRun>& caveats_section() {
-  static const Section<SweepRun> section = {.name = "caveats",
-                                            .title = "Caveats",
-                                            .question = "What must these numbers not be read as?",
-                                            .files = caveats_files,
-                                            .keys = {"caveats"},
-                                            .blocks = caveats_blocks,
-                                            .add_json = add_caveats_json};
-  return section;
-}
+const Section<SweepRun> caveats_section = {
+    .name = "caveats",
+    .title = "Caveats",
+    .question = "What must these numbers not be read as?",
+    .keys = {"caveats"},
+    .blocks = caveats_blocks,
+    .add_json = [](const SweepRun& run, OrderedJson& json) { json["caveats"] = run.of(caveats); }};
 
 }  // namespace gainlens::reports

@@ -14,10 +14,6 @@ Results results_of(const SweepRun& run) {
                               analyses::CheckedSweep{run.reader(), run.proof(), {}, run.options()});
 }
 
-std::vector<std::string> checks_files() {
-  return {"checks"};
-}
-
 std::vector<Block> checks_blocks(Runs runs) {
   PaperTable table = checks_table();
   add_runs(table, runs, [&](const SweepRun& run) {
@@ -32,15 +28,12 @@ void add_checks_json(const SweepRun& run, OrderedJson& summary) {
 
 }  // namespace
 
-const Section<SweepRun>& checks_section() {
-  static const Section<SweepRun> section = {.name = "checks",
-                                            .title = "Checks",
-                                            .question = "Is something wrong with the run, and what can one do?",
-                                            .files = checks_files,
-                                            .keys = {"checks"},
-                                            .blocks = checks_blocks,
-                                            .add_json = add_checks_json};
-  return section;
-}
+const Section<SweepRun> checks_section = {.name = "checks",
+                                          .title = "Checks",
+                                          .question = "Is something wrong with the run, and what can one do?",
+                                          .files = {"checks"},
+                                          .keys = {"checks"},
+                                          .blocks = checks_blocks,
+                                          .add_json = add_checks_json};
 
 }  // namespace gainlens::reports

@@ -245,10 +245,6 @@ Caption context_caption(Runs runs) {
           cannot + " Deep layers were chosen by position, not by outcome."};
 }
 
-std::vector<std::string> context_files() {
-  return {"context", "context-by-attention"};
-}
-
 /// Where the words first stand.
 Block explanations() {
   return paragraph(
@@ -311,16 +307,13 @@ std::vector<CsvTable> context_tables(const SweepRun& run) {
 
 }  // namespace
 
-const Section<SweepRun>& context_section() {
-  static const Section<SweepRun> section = {.name = "context",
-                                            .title = "Evidence and gate by context length",
-                                            .question = "Does the gate follow the evidence as the context grows?",
-                                            .files = context_files,
-                                            .keys = {"context", "context_by_attention"},
-                                            .blocks = context_blocks,
-                                            .add_json = add_context_json,
-                                            .tables = context_tables};
-  return section;
-}
+const Section<SweepRun> context_section = {.name = "context",
+                                           .title = "Evidence and gate by context length",
+                                           .question = "Does the gate follow the evidence as the context grows?",
+                                           .files = {"context", "context-by-attention"},
+                                           .keys = {"context", "context_by_attention"},
+                                           .blocks = context_blocks,
+                                           .add_json = add_context_json,
+                                           .tables = context_tables};
 
 }  // namespace gainlens::reports

@@ -38,10 +38,6 @@ std::string numbers(const SweepRun& run) {
                      last.gain[0][depth_start], last.gain[1][depth_start]);
 }
 
-std::vector<std::string> depth_files() {
-  return {"depth", "depth-layers"};
-}
-
 std::vector<Block> depth_blocks(Runs runs) {
   const bool asked = std::ranges::any_of(
       runs, [](const SweepRun& run) { return runfile::read_depth_run(run.reader().path().parent_path()).has_value(); });
@@ -77,17 +73,14 @@ std::vector<CsvTable> depth_tables(const SweepRun& run) {
 
 }  // namespace
 
-const Section<SweepRun>& depth_section() {
-  static const Section<SweepRun> section = {
-      .name = "depth",
-      .title = "Precision through the depth",
-      .question = "Which precision has the stream, if it is carried from layer to layer?",
-      .files = depth_files,
-      .keys = {"depth"},
-      .blocks = depth_blocks,
-      .add_json = add_depth_json,
-      .tables = depth_tables};
-  return section;
-}
+const Section<SweepRun> depth_section = {
+    .name = "depth",
+    .title = "Precision through the depth",
+    .question = "Which precision has the stream, if it is carried from layer to layer?",
+    .files = {"depth", "depth-layers"},
+    .keys = {"depth"},
+    .blocks = depth_blocks,
+    .add_json = add_depth_json,
+    .tables = depth_tables};
 
 }  // namespace gainlens::reports

@@ -160,10 +160,6 @@ std::string listed(const std::vector<std::int64_t>& lengths) {
   return text;
 }
 
-std::vector<std::string> differences_files() {
-  return {"differences", "run-differences", "head-differences", "changed-heads"};
-}
-
 /// "differences" of the second run, "differences-3" of the third.
 PaperTable numbered(PaperTable table, std::size_t run) {
   if (run > 1) table.name += fmt::format("-{}", run + 1);
@@ -209,10 +205,6 @@ void add_common_differences_json(Runs runs, OrderedJson& summary) {
   }
 }
 
-std::vector<CsvTable> common_differences_tables(Runs runs) {
-  return {differences_csv(runs), head_differences_csv(runs)};
-}
-
 }  // namespace
 
 analyses::Comparison comparison_with_first(const SweepRun& run) {
@@ -220,16 +212,16 @@ analyses::Comparison comparison_with_first(const SweepRun& run) {
   return analyses::compare(run.first()->reader(), run.reader(), run.options());
 }
 
-const Section<SweepRun>& differences_section() {
-  static const Section<SweepRun> section = {.name = "differences",
-                                            .title = "Differences between the runs",
-                                            .question = "How do two runs differ, chunk by chunk?",
-                                            .files = differences_files,
-                                            .keys = {"comparisons"},
-                                            .blocks = differences_blocks,
-                                            .add_common_json = add_common_differences_json,
-                                            .common_tables = common_differences_tables};
-  return section;
-}
+const Section<SweepRun> differences_section = {
+    .name = "differences",
+    .title = "Differences between the runs",
+    .question = "How do two runs differ, chunk by chunk?",
+    .files = {"differences", "run-differences", "head-differences", "changed-heads"},
+    .keys = {"comparisons"},
+    .blocks = differences_blocks,
+    .add_common_json = add_common_differences_json,
+    .common_tables = [](Runs runs) {
+      return std::vector<CsvTable>{differences_csv(runs), head_differences_csv(runs)};
+    }};
 
 }  // namespace gainlens::reports

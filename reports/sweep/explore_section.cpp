@@ -139,10 +139,6 @@ OrderedJson words_of(const SweepRun& run, const std::string& label, EmbeddedData
   return words;
 }
 
-std::vector<std::string> explore_files() {
-  return {};
-}
-
 std::vector<Block> explore_blocks(Runs runs) {
   EmbeddedData data;
   const std::vector<std::string> labels = labels_of(runs);
@@ -156,15 +152,10 @@ std::vector<Block> explore_blocks(Runs runs) {
 
 }  // namespace
 
-const Section<SweepRun>& explore_section() {
-  static const Section<SweepRun> section = {.name = "explore",
-                                            .title = "Explore",
-                                            .question = "What are the numbers of one head, and where does it stand?",
-                                            .files = explore_files,
-                                            .keys = {},
-                                            .blocks = explore_blocks,
-                                            .scripted = true};
-  return section;
-}
+const Section<SweepRun> explore_section = {.name = "explore",
+                                           .title = "Explore",
+                                           .question = "What are the numbers of one head, and where does it stand?",
+                                           .blocks = explore_blocks,
+                                           .scripted = true};
 
 }  // namespace gainlens::reports

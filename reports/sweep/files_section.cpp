@@ -5,10 +5,6 @@
 namespace gainlens::reports {
 namespace {
 
-std::vector<std::string> files_files() {
-  return {};
-}
-
 std::vector<Block> files_blocks(Runs runs) {
   std::string html =
       "<p>Beside this page lie every figure as SVG, PDF and PNG, every number in <code>summary.json</code> and "
@@ -29,13 +25,9 @@ std::vector<Block> files_blocks(Runs runs) {
 
 }  // namespace
 
-const Section<SweepRun>& files_section() {
-  static const Section<SweepRun> section = {.name = "files",
-                                            .title = "Files",
-                                            .question = "Which files lie beside the page, and from which was it made?",
-                                            .files = files_files,
-                                            .blocks = files_blocks};
-  return section;
-}
+const Section<SweepRun> files_section = {.name = "files",
+                                         .title = "Files",
+                                         .question = "Which files lie beside the page, and from which was it made?",
+                                         .blocks = files_blocks};
 
 }  // namespace gainlens::reports

@@ -147,10 +147,6 @@ Caption gain_theory_caption(Runs runs) {
       "have no fitted theory here. lambda* is not the mean of lambda_obs."};
 }
 
-std::vector<std::string> gain_theory_files() {
-  return {"gain-theory", "gain-theory-checks", "gain-theory-unseen"};
-}
-
 std::vector<Block> gain_theory_blocks(Runs runs) {
   return {CaptionedFigure{"gain-theory", "Gain theory", gain_theory_caption(runs), gain_theory_figure(runs)},
           theory_table(runs), checks_table(runs)};
@@ -169,17 +165,14 @@ std::vector<CsvTable> gain_theory_tables(const SweepRun& run) {
 
 }  // namespace
 
-const Section<SweepRun>& gain_theory_section() {
-  static const Section<SweepRun> section = {.name = "gain-theory",
-                                            .title = "Gain theory",
-                                            .question = "Does K follow from n_eff and S, with one lambda?",
-                                            .files = gain_theory_files,
-                                            .keys = {"gain_theory"},
-                                            .blocks = gain_theory_blocks,
-                                            .add_json = add_gain_theory_json,
-                                            .tables = gain_theory_tables,
-                                            .paper = true};
-  return section;
-}
+const Section<SweepRun> gain_theory_section = {.name = "gain-theory",
+                                               .title = "Gain theory",
+                                               .question = "Does K follow from n_eff and S, with one lambda?",
+                                               .files = {"gain-theory", "gain-theory-checks", "gain-theory-unseen"},
+                                               .keys = {"gain_theory"},
+                                               .blocks = gain_theory_blocks,
+                                               .add_json = add_gain_theory_json,
+                                               .tables = gain_theory_tables,
+                                               .paper = true};
 
 }  // namespace gainlens::reports

@@ -246,16 +246,13 @@ std::vector<HeatmapGroup> heatmap_groups(const SweepRun& run) {
   return groups;
 }
 
-const Section<SweepRun>& heads_section() {
-  static const Section<SweepRun> section = {.name = "heads",
-                                            .title = "Where in the model",
-                                            .question = "Where in the model are n_eff, K, BOS mass and entropy high?",
-                                            .files = heads_files,
-                                            .keys = {"heatmaps"},
-                                            .blocks = heads_blocks,
-                                            .add_json = add_heads_json,
-                                            .tables = heads_tables};
-  return section;
-}
+const Section<SweepRun> heads_section = {.name = "heads",
+                                         .title = "Where in the model",
+                                         .question = "Where in the model are n_eff, K, BOS mass and entropy high?",
+                                         .files = heads_files(),
+                                         .keys = {"heatmaps"},
+                                         .blocks = heads_blocks,
+                                         .add_json = add_heads_json,
+                                         .tables = heads_tables};
 
 }  // namespace gainlens::reports

@@ -35,30 +35,19 @@ PaperTable neighbours_table(Runs runs) {
   return table;
 }
 
-std::vector<std::string> neighbours_files() {
-  return {"neighbours"};
-}
-
-std::vector<Block> neighbours_blocks(Runs runs) {
-  return {neighbours_table(runs)};
-}
-
 void add_neighbours_json(const SweepRun& run, OrderedJson& summary) {
   summary["neighbouring_chunks"] = to_json(run.of(analyses::neighbours));
 }
 
 }  // namespace
 
-const Section<SweepRun>& neighbours_section() {
-  static const Section<SweepRun> section = {
-      .name = "neighbours",
-      .title = "Neighbouring chunks",
-      .question = "How alike are neighbouring chunks, and what does it do to the intervals?",
-      .files = neighbours_files,
-      .keys = {"neighbouring_chunks"},
-      .blocks = neighbours_blocks,
-      .add_json = add_neighbours_json};
-  return section;
-}
+const Section<SweepRun> neighbours_section = {
+    .name = "neighbours",
+    .title = "Neighbouring chunks",
+    .question = "How alike are neighbouring chunks, and what does it do to the intervals?",
+    .files = {"neighbours"},
+    .keys = {"neighbouring_chunks"},
+    .blocks = [](Runs runs) { return std::vector<Block>{neighbours_table(runs)}; },
+    .add_json = add_neighbours_json};
 
 }  // namespace gainlens::reports

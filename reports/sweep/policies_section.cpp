@@ -86,10 +86,6 @@ std::string definition(Runs runs, std::size_t which) {
   return html;
 }
 
-std::vector<std::string> policies_files() {
-  return {};
-}
-
 std::vector<Block> policies_blocks(Runs runs) {
   std::string html = "<dl>\n";
   const Policies& first = runs.front().of(policies);
@@ -112,15 +108,11 @@ void add_policies_json(const SweepRun& run, OrderedJson& summary) {
 
 }  // namespace
 
-const Section<SweepRun>& policies_section() {
-  static const Section<SweepRun> section = {.name = "policies",
+const Section<SweepRun> policies_section = {.name = "policies",
                                             .title = "Choices behind the numbers",
                                             .question = "Which choices stand behind every number?",
-                                            .files = policies_files,
                                             .keys = {"policies"},
                                             .blocks = policies_blocks,
                                             .add_json = add_policies_json};
-  return section;
-}
 
 }  // namespace gainlens::reports

@@ -155,14 +155,6 @@ OrderedJson lengths_json(const std::vector<LengthFacts>& lengths) {
   return json;
 }
 
-std::vector<std::string> runs_files() {
-  return {"runs", "lengths"};
-}
-
-std::vector<Block> runs_blocks(Runs runs) {
-  return {runs_table(runs)};
-}
-
 void add_runs_json(const SweepRun& run, OrderedJson& summary) {
   summary["run"] = run_facts(run);
   summary["lengths"] = lengths_json(run.of(length_facts));
@@ -210,16 +202,13 @@ std::vector<std::int64_t> drawn_lengths(Runs runs) {
   return {tokens.begin(), tokens.end()};
 }
 
-const Section<SweepRun>& runs_section() {
-  static const Section<SweepRun> section = {.name = "runs",
-                                            .title = "What was run",
-                                            .question = "Which model, which text, which lengths, with what?",
-                                            .files = runs_files,
-                                            .keys = {"run", "lengths"},
-                                            .blocks = runs_blocks,
-                                            .add_json = add_runs_json,
-                                            .tables = runs_tables};
-  return section;
-}
+const Section<SweepRun> runs_section = {.name = "runs",
+                                        .title = "What was run",
+                                        .question = "Which model, which text, which lengths, with what?",
+                                        .files = {"runs", "lengths"},
+                                        .keys = {"run", "lengths"},
+                                        .blocks = [](Runs runs) { return std::vector<Block>{runs_table(runs)}; },
+                                        .add_json = add_runs_json,
+                                        .tables = runs_tables};
 
 }  // namespace gainlens::reports

@@ -25,23 +25,9 @@ namespace gainlens::reports {
 std::span<const Section<SweepRun>* const> sweep_sections();
 
 // One file each: <name>_section.cpp.
-const Section<SweepRun>& summary_section();
-const Section<SweepRun>& explore_section();
-const Section<SweepRun>& runs_section();
-const Section<SweepRun>& verdicts_section();
-const Section<SweepRun>& context_section();
-const Section<SweepRun>& neighbours_section();
-const Section<SweepRun>& gain_theory_section();
-const Section<SweepRun>& sinks_section();
-const Section<SweepRun>& heads_section();
-const Section<SweepRun>& value_norms_section();
-const Section<SweepRun>& depth_section();
-const Section<SweepRun>& audit_section();
-const Section<SweepRun>& differences_section();
-const Section<SweepRun>& policies_section();
-const Section<SweepRun>& checks_section();
-const Section<SweepRun>& caveats_section();
-const Section<SweepRun>& files_section();
+extern const Section<SweepRun> summary_section, explore_section, runs_section, verdicts_section, context_section,
+    neighbours_section, gain_theory_section, sinks_section, heads_section, value_norms_section, depth_section,
+    audit_section, differences_section, policies_section, checks_section, caveats_section, files_section;
 
 // What one section derives from analyses and another uses too.
 

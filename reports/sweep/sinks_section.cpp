@@ -269,10 +269,6 @@ Caption sink_vs_k_caption(Runs runs) {
       "independent: the table sets permutation tests beside each naive p."};
 }
 
-std::vector<std::string> sinks_files() {
-  return {"sink-vs-k", "sink-vs-k-inference", "sink-vs-k-correlations", "sinks"};
-}
-
 std::vector<Block> sinks_blocks(Runs runs) {
   std::vector<Block> all = {
       CaptionedFigure{"sink-vs-k", "BOS mass against K", sink_vs_k_caption(runs), sink_vs_k_figure(runs)},
@@ -310,17 +306,14 @@ std::vector<CsvTable> sinks_tables(const SweepRun& run) {
 
 }  // namespace
 
-const Section<SweepRun>& sinks_section() {
-  static const Section<SweepRun> section = {
-      .name = "sink-vs-k",
-      .title = "Sinks and gain",
-      .question = "Do heads with much attention on BOS have a gain near 1, and which heads are they?",
-      .files = sinks_files,
-      .keys = {"sink_vs_k", "sinks"},
-      .blocks = sinks_blocks,
-      .add_json = add_sinks_json,
-      .tables = sinks_tables};
-  return section;
-}
+const Section<SweepRun> sinks_section = {
+    .name = "sink-vs-k",
+    .title = "Sinks and gain",
+    .question = "Do heads with much attention on BOS have a gain near 1, and which heads are they?",
+    .files = {"sink-vs-k", "sink-vs-k-inference", "sink-vs-k-correlations", "sinks"},
+    .keys = {"sink_vs_k", "sinks"},
+    .blocks = sinks_blocks,
+    .add_json = add_sinks_json,
+    .tables = sinks_tables};
 
 }  // namespace gainlens::reports

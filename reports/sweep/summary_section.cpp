@@ -159,10 +159,6 @@ PaperTable evidence_table(Runs runs) {
   return table;
 }
 
-std::vector<std::string> summary_files() {
-  return {"sink-map", "strongest-sinks", "n_eff-by-attention"};
-}
-
 /// Map and tables stand side by side where there is one run.
 std::vector<Block> summary_blocks(Runs runs) {
   const CaptionedFigure map{"sink-map", "Where the sinks are", map_caption(runs), sink_map_figure(runs)};
@@ -272,18 +268,15 @@ std::string run_line(const SweepRun& run) {
                              counted(longest.length.samples.size(), "chunk"), nll));
 }
 
-const Section<SweepRun>& summary_section() {
-  static const Section<SweepRun> section = {.name = "summary",
-                                            .title = "Summary",
-                                            .question =
-                                                "What was run, which heads have a sink, and what does attention "
-                                                "average over?",
-                                            .files = summary_files,
-                                            .keys = {"overview"},
-                                            .blocks = summary_blocks,
-                                            .add_json = add_summary_json,
-                                            .tables = summary_tables};
-  return section;
-}
+const Section<SweepRun> summary_section = {.name = "summary",
+                                           .title = "Summary",
+                                           .question =
+                                               "What was run, which heads have a sink, and what does attention "
+                                               "average over?",
+                                           .files = {"sink-map", "strongest-sinks", "n_eff-by-attention"},
+                                           .keys = {"overview"},
+                                           .blocks = summary_blocks,
+                                           .add_json = add_summary_json,
+                                           .tables = summary_tables};
 
 }  // namespace gainlens::reports

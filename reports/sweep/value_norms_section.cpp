@@ -56,10 +56,6 @@ Caption value_norms_caption(Runs runs) {
           "which the audit sets against the bound."};
 }
 
-std::vector<std::string> value_norms_files() {
-  return {"value-norms"};
-}
-
 std::vector<Block> value_norms_blocks(Runs runs) {
   return {CaptionedFigure{"value-norms", "Value norms of the first keys", value_norms_caption(runs),
                           value_norms_figure(runs)}};
@@ -86,16 +82,13 @@ analyses::Maybe<analyses::ValueNormsResult> value_norms_of(const SweepRun& run) 
   return analyses::value_norms(run.reader());
 }
 
-const Section<SweepRun>& value_norms_section() {
-  static const Section<SweepRun> section = {.name = "value-norms",
-                                            .title = "Values of the first keys",
-                                            .question = "Are the values of the first keys small?",
-                                            .files = value_norms_files,
-                                            .keys = {"value_norms"},
-                                            .blocks = value_norms_blocks,
-                                            .add_json = add_value_norms_json,
-                                            .tables = value_norms_tables};
-  return section;
-}
+const Section<SweepRun> value_norms_section = {.name = "value-norms",
+                                               .title = "Values of the first keys",
+                                               .question = "Are the values of the first keys small?",
+                                               .files = {"value-norms"},
+                                               .keys = {"value_norms"},
+                                               .blocks = value_norms_blocks,
+                                               .add_json = add_value_norms_json,
+                                               .tables = value_norms_tables};
 
 }  // namespace gainlens::reports

@@ -33,18 +33,6 @@ PaperTable verdicts_table(Runs runs) {
   return table;
 }
 
-std::vector<std::string> verdicts_files() {
-  return {"verdicts"};
-}
-
-std::vector<Block> verdicts_blocks(Runs runs) {
-  return {verdicts_table(runs)};
-}
-
-void add_verdicts_json(const SweepRun& run, OrderedJson& summary) {
-  summary["verdicts"] = to_json(run.of(verdicts_of));
-}
-
 }  // namespace
 
 analyses::Verdicts verdicts_of(const SweepRun& run) {
@@ -56,16 +44,14 @@ analyses::Verdicts verdicts_of(const SweepRun& run) {
                             run.of(analyses::published_sinks), any);
 }
 
-const Section<SweepRun>& verdicts_section() {
-  static const Section<SweepRun> section = {.name = "verdicts",
-                                            .title = "The paper's predictions",
-                                            .question = "What does the run say about the paper's three predictions?",
-                                            .files = verdicts_files,
-                                            .keys = {"verdicts"},
-                                            .blocks = verdicts_blocks,
-                                            .add_json = add_verdicts_json,
-                                            .paper = true};
-  return section;
-}
+const Section<SweepRun> verdicts_section = {
+    .name = "verdicts",
+    .title = "The paper's predictions",
+    .question = "What does the run say about the paper's three predictions?",
+    .files = {"verdicts"},
+    .keys = {"verdicts"},
+    .blocks = [](Runs runs) { return std::vector<Block>{verdicts_table(runs)}; },
+    .add_json = [](const SweepRun& run, OrderedJson& json) { json["verdicts"] = to_json(run.of(verdicts_of)); },
+    .paper = true};
 
 }  // namespace gainlens::reports

@@ -72,32 +72,24 @@ void add_language_json(const ReadTraining& read, OrderedJson& summary) {
       {"arm", training.arm}, {"steps", training.steps}, {"evaluations", to_json(evaluations_of(training))}};
 }
 
-std::vector<CsvTable> language_tables(const ReadTraining& read) {
-  return {csv_table(evaluations_of(*read.training))};
-}
-
-std::vector<std::string> language_files() {
-  return {"loss-curve", "checks"};
-}
-
-const Section<ReadTraining>& language_training_section() {
-  static const Section<ReadTraining> section = {.name = "training",
-                                                .title = "Training",
-                                                .question = "Has the model learned?",
-                                                .files = language_files,
-                                                .keys = {"language_training"},
-                                                .blocks = language_blocks,
-                                                .add_json = add_language_json,
-                                                .tables = language_tables};
-  return section;
-}
+const Section<ReadTraining> language_training_section = {
+    .name = "training",
+    .title = "Training",
+    .question = "Has the model learned?",
+    .files = {"loss-curve", "checks"},
+    .keys = {"language_training"},
+    .blocks = language_blocks,
+    .add_json = add_language_json,
+    .tables = [](const ReadTraining& read) {
+      return std::vector<CsvTable>{csv_table(evaluations_of(*read.training))};
+    }};
 
 }  // namespace
 
 WrittenReport write_language_report(const LanguageTraining& training, const std::string& name,
                                     const std::filesystem::path& out, const Writing& writing) {
   const ReadTraining read[] = {{&training, printable(name)}};
-  const Section<ReadTraining>* const sections[] = {&language_training_section()};
+  const Section<ReadTraining>* const sections[] = {&language_training_section};
   MadeReport report = make_report<ReadTraining>(sections, read);
   report.title = page_title(read[0].name);
   report.header = fmt::format(

@@ -126,7 +126,7 @@ TEST(CompareDecisions, TheFirstTableHoldsThePThatDecidesAndNamesTheOther) {
   const runfile::RecommendRun run = on("made");
   const Page page({run});
   EXPECT_EQ(compare_sections().front()->name, "decisions");
-  const PaperTable table = page.blocks<PaperTable>(decisions_section()).at(0);
+  const PaperTable table = page.blocks<PaperTable>(decisions_section).at(0);
   EXPECT_THAT(headings(table), ElementsAre("metric", "Δ", "95% interval", "p", "Holm's p", "naive p", "decision"));
   ASSERT_EQ(table.rows.size(), 4u);
   EXPECT_THAT(table.rows[0], ElementsAre("bft against plain on made (SASRec), 3 seeds"));
@@ -138,36 +138,36 @@ TEST(CompareDecisions, TheFirstTableHoldsThePThatDecidesAndNamesTheOther) {
     EXPECT_EQ(row[1], printed_change(other / one - 1));
     EXPECT_EQ(row[3], printed_p(*estimate->p));
     EXPECT_EQ(row[5], printed_p(paired_p(run, metrics[i])));
-    EXPECT_EQ(row[6], page.arms().decisions()[i].in_words());
+    EXPECT_EQ(row[6], page.arms().decisions[i].in_words());
   }
   EXPECT_THAT(latex_table(table), AllOf(HasSubstr("naive $p$"), HasSubstr("The naive $p$ is the paired t over seeds")));
-  const CsvTable csv = decisions_section().tables(page.arms()).at(0);
+  const CsvTable csv = decisions_section.tables(page.arms()).at(0);
   EXPECT_THAT(csv.header, AllOf(Contains("p"), Contains("p_holm"), Contains("paired_t_naive_p"), Contains("decision")));
   EXPECT_EQ(std::get<double>(csv.rows[0][12]), *page.arms().comparison.metrics[0].log_ratio->p);
 }
 
 TEST(CompareDecisions, TwoSeedsHaveARangeAndOneSeedItsUsers) {
   const Page two({with_seeds(2)}), one({with_seeds(1)});
-  const std::vector<std::string> ranged = two.blocks<PaperTable>(decisions_section()).at(0).rows[2];
+  const std::vector<std::string> ranged = two.blocks<PaperTable>(decisions_section).at(0).rows[2];
   EXPECT_THAT(ranged[2], HasSubstr("] (range)"));
-  EXPECT_THAT(headings(two.blocks<PaperTable>(decisions_section()).at(0)), Contains("interval"));
+  EXPECT_THAT(headings(two.blocks<PaperTable>(decisions_section).at(0)), Contains("interval"));
   EXPECT_EQ(ranged[3], "–");
   EXPECT_EQ(ranged[6], "not decidable: 2 seeds");
-  const std::vector<std::string> alone = one.blocks<PaperTable>(decisions_section()).at(0).rows[2];
+  const std::vector<std::string> alone = one.blocks<PaperTable>(decisions_section).at(0).rows[2];
   EXPECT_THAT(alone[2], HasSubstr("] (users alone)"));
   EXPECT_EQ(alone[6], "not decidable: 1 seed");
-  EXPECT_THAT(two.blocks<Html>(decisions_section()).at(1).text, HasSubstr("a range without a level"));
-  EXPECT_THAT(one.blocks<Html>(decisions_section()).at(1).text, HasSubstr("nothing is known of other trainings"));
-  EXPECT_THAT(Page({with_seeds(3)}).blocks<Html>(decisions_section()).at(1).text,
+  EXPECT_THAT(two.blocks<Html>(decisions_section).at(1).text, HasSubstr("a range without a level"));
+  EXPECT_THAT(one.blocks<Html>(decisions_section).at(1).text, HasSubstr("nothing is known of other trainings"));
+  EXPECT_THAT(Page({with_seeds(3)}).blocks<Html>(decisions_section).at(1).text,
               HasSubstr("With fewer than 5 seeds, a <i>p</i> below .01 cannot be relied on"));
-  EXPECT_EQ(Page({with_seeds(6)}).blocks<Html>(decisions_section()).size(), 1U);
-  EXPECT_THAT(two.blocks<Html>(decisions_section()).at(0).text, HasSubstr("Nothing is decided"));
+  EXPECT_EQ(Page({with_seeds(6)}).blocks<Html>(decisions_section).size(), 1U);
+  EXPECT_THAT(two.blocks<Html>(decisions_section).at(0).text, HasSubstr("Nothing is decided"));
 }
 
 TEST(CompareDecisions, TheAnswerNamesTheRowsThatAreFound) {
   const Page page({with_seeds(6, {"plain", "bft", "popularity"})});
-  const std::string text = page.blocks<Html>(decisions_section()).at(0).text;
-  const PaperTable table = page.blocks<PaperTable>(decisions_section()).at(0);
+  const std::string text = page.blocks<Html>(decisions_section).at(0).text;
+  const PaperTable table = page.blocks<PaperTable>(decisions_section).at(0);
   bool any = false;
   for (const auto& row : table.rows) {
     if (row.size() < 7 || row[6] == "not shown") continue;
@@ -180,15 +180,15 @@ TEST(CompareDecisions, TheAnswerNamesTheRowsThatAreFound) {
 
 TEST(CompareDecisions, SeveralArmsAreOneTable) {
   const Page page({with_seeds(3, {"plain", "bft", "gate", "popularity"})});
-  EXPECT_EQ(page.blocks<PaperTable>(decisions_section()).at(0).rows.size(), 12u);
-  const CsvTable csv = decisions_section().common_tables(page.all()).at(0);
+  EXPECT_EQ(page.blocks<PaperTable>(decisions_section).at(0).rows.size(), 12u);
+  const CsvTable csv = decisions_section.common_tables(page.all()).at(0);
   ASSERT_EQ(csv.rows.size(), 9u);
   EXPECT_EQ(std::get<std::string>(csv.rows[8][3]), "popularity");
 }
 
 TEST(CompareForest, EachRowHasBothIntervalsAndItsLevel) {
   const Page page({with_seeds(3, {"plain", "bft", "gate"})});
-  const CaptionedFigure figure = page.blocks<CaptionedFigure>(decisions_section()).at(0);
+  const CaptionedFigure figure = page.blocks<CaptionedFigure>(decisions_section).at(0);
   ASSERT_TRUE(figure.figure) << figure.figure.reason();
   EXPECT_EQ(figure.figure->width, column_width);
   const std::string& script = figure.figure->script;
@@ -200,10 +200,10 @@ TEST(CompareForest, EachRowHasBothIntervalsAndItsLevel) {
   EXPECT_THAT(figure.caption.shows,
               AllOf(HasSubstr("Thick lines with filled markers are 95% intervals over seeds and users"),
                     Not(HasSubstr("range"))));
-  const CaptionedFigure ranges = Page({with_seeds(2)}).blocks<CaptionedFigure>(decisions_section()).at(0);
+  const CaptionedFigure ranges = Page({with_seeds(2)}).blocks<CaptionedFigure>(decisions_section).at(0);
   EXPECT_THAT(ranges.figure->script, AllOf(HasSubstr("$lines_1_2 <<"), HasSubstr("range, no level")));
   EXPECT_THAT(ranges.caption.shows, HasSubstr("are ranges without a level: of two seeds, or of too few units"));
-  const CaptionedFigure users = Page({with_seeds(1)}).blocks<CaptionedFigure>(decisions_section()).at(0);
+  const CaptionedFigure users = Page({with_seeds(1)}).blocks<CaptionedFigure>(decisions_section).at(0);
   EXPECT_THAT(users.caption.shows, AllOf(HasSubstr("intervals over users alone"), Not(HasSubstr("naive"))));
 }
 
@@ -219,7 +219,7 @@ TEST(CompareForest, ACandidateFarOffLeavesTheOthersTheAxis) {
     std::vector<double>& bft = run.results[i]->scores.at("rank") = plain;
     for (std::size_t user = 0; user < bft.size(); user += 5) bft[user] = 3;
   }
-  const CaptionedFigure figure = Page({run}).blocks<CaptionedFigure>(decisions_section()).at(0);
+  const CaptionedFigure figure = Page({run}).blocks<CaptionedFigure>(decisions_section).at(0);
   ASSERT_TRUE(figure.figure) << figure.figure.reason();
   EXPECT_THAT(figure.figure->script, HasSubstr("set label \"← −"));
   EXPECT_THAT(figure.figure->script, HasSubstr("no interval"));  // the hits of bft are those of plain
@@ -229,7 +229,7 @@ TEST(CompareForest, ACandidateFarOffLeavesTheOthersTheAxis) {
 TEST(CompareGains, TheTableOfMeansHoldsBothP) {
   const runfile::RecommendRun run = on("made");
   const Page page({run});
-  const PaperTable table = page.blocks<PaperTable>(gains_section()).at(0);
+  const PaperTable table = page.blocks<PaperTable>(gains_section).at(0);
   EXPECT_THAT(headings(table), ElementsAre("metric", "plain", "bft", "Δ", "95% interval", "p", "naive p"));
   ASSERT_EQ(table.rows.size(), 4u);
   EXPECT_THAT(table.caption, Not(HasSubstr("paper")));  // no such row
@@ -243,7 +243,7 @@ TEST(CompareGains, TheTableOfMeansHoldsBothP) {
 }
 
 TEST(CompareGains, ThePaperStandsBelowTheMetricsOfItsDataSet) {
-  const PaperTable table = Page({on("a"), on("b", 1)}, {"Beauty"}).blocks<PaperTable>(gains_section()).at(0);
+  const PaperTable table = Page({on("a"), on("b", 1)}, {"Beauty"}).blocks<PaperTable>(gains_section).at(0);
   ASSERT_EQ(table.rows.size(), 11u);  // two headings and three metrics each; the paper has one of the data sets
   EXPECT_THAT(table.rows[2], ElementsAre("paper", ".0881 (.0018)", ".0890 (.0009)", "+1.0%", "–", "–", ".087"));
   EXPECT_THAT(table.caption,
@@ -253,8 +253,8 @@ TEST(CompareGains, ThePaperStandsBelowTheMetricsOfItsDataSet) {
 TEST(CompareGains, EveryTestIsFoldedAndTheNaiveOnesAreCalledSo) {
   const runfile::RecommendRun run = on("made");
   const Page page({run});
-  const PaperTable table = page.blocks<PaperTable>(gains_section()).at(1);
-  ASSERT_EQ(page.blocks<FoldStart>(gains_section()).size(), 1u);
+  const PaperTable table = page.blocks<PaperTable>(gains_section).at(1);
+  ASSERT_EQ(page.blocks<FoldStart>(gains_section).size(), 1u);
   ASSERT_EQ(table.rows.size(), 4u);  // a heading and three metrics
   EXPECT_EQ(table.spans[2].heading, "naive: seeds alone");
   for (std::size_t i = 0; i < 3; ++i) {
@@ -268,14 +268,14 @@ TEST(CompareGains, EveryTestIsFoldedAndTheNaiveOnesAreCalledSo) {
 TEST(CompareGains, TheFourthOfFewArmsIsFound) {
   const Page page({with_seeds(3, {"plain", "bft", "gate", "popularity"})});
   // The answer is open; what is about one comparison alone is folded.
-  EXPECT_EQ(page.blocks<FoldStart>(strata_section()).size(), 3u);
-  EXPECT_THAT(Page({with_seeds(3)}).blocks<FoldStart>(strata_section()), IsEmpty());
+  EXPECT_EQ(page.blocks<FoldStart>(strata_section).size(), 3u);
+  EXPECT_THAT(Page({with_seeds(3)}).blocks<FoldStart>(strata_section), IsEmpty());
 }
 
 TEST(CompareStrata, ChangesAreThoseOfTheUsersOfTheGroup) {
   const runfile::RecommendRun run = on("made");
   const std::vector<std::size_t> fifth = fifth_of_items(run);
-  const PaperTable table = Page({run}).blocks<PaperTable>(strata_section()).at(0);
+  const PaperTable table = Page({run}).blocks<PaperTable>(strata_section).at(0);
   ASSERT_EQ(table.rows.size(), 5u);
   EXPECT_EQ(table.columns.size(), 10u);  // without columns for the paper, which has nothing
   EXPECT_THAT(table.caption, Not(HasSubstr("paper")));
@@ -292,7 +292,7 @@ TEST(CompareStrata, ChangesAreThoseOfTheUsersOfTheGroup) {
 }
 
 TEST(CompareStrata, ThePaperHasStrataOfSports) {
-  const PaperTable table = Page({on("data")}, {"Sports"}).blocks<PaperTable>(strata_section()).at(0);
+  const PaperTable table = Page({on("data")}, {"Sports"}).blocks<PaperTable>(strata_section).at(0);
   EXPECT_EQ(table.columns[9].heading, "paper");
   EXPECT_EQ(table.rows[0][9], "+17.1%");  // ndcg@10 of the rarest items: bft.tex, Table cold-item
 }
@@ -300,7 +300,7 @@ TEST(CompareStrata, ThePaperHasStrataOfSports) {
 TEST(CompareStrata, TheCsvFileHoldsMeansOfBothArms) {
   const runfile::RecommendRun run = on("made");
   const std::vector<std::size_t> fifth = fifth_of_items(run);
-  const CsvTable table = strata_section().tables(Page({run}).arms()).at(0);
+  const CsvTable table = strata_section.tables(Page({run}).arms()).at(0);
   EXPECT_EQ(table.header[7], "baseline_mean");
   for (std::size_t i = 0; i < 5; ++i) {  // hr@10 by item frequency comes first
     const auto takes = [&](std::size_t user) { return fifth[user] == i; };
@@ -310,7 +310,7 @@ TEST(CompareStrata, TheCsvFileHoldsMeansOfBothArms) {
 }
 
 TEST(CompareLearningCurves, BothArmsAreDrawnWithTheirLoss) {
-  const CaptionedFigure figure = Page({on("made")}).blocks<CaptionedFigure>(learning_curves_section()).at(0);
+  const CaptionedFigure figure = Page({on("made")}).blocks<CaptionedFigure>(learning_curves_section).at(0);
   ASSERT_TRUE(figure.figure) << figure.figure.reason();
   for (const char* block : {"$loss_0_0 <<", "$loss_mean_1 <<", "$metric_1_2 <<", "$metric_best_1 <<"})
     EXPECT_THAT(figure.figure->script, HasSubstr(block));
@@ -319,7 +319,7 @@ TEST(CompareLearningCurves, BothArmsAreDrawnWithTheirLoss) {
 
 TEST(CompareLearningCurves, ArmsOfOneDataSetShareAFigureAndKeepTheirStyle) {
   const Page page({with_seeds(2, {"plain", "bft", "gate"}), on("other", 1)});
-  const auto figures = page.blocks<CaptionedFigure>(learning_curves_section());
+  const auto figures = page.blocks<CaptionedFigure>(learning_curves_section);
   ASSERT_EQ(figures.size(), 2u);
   EXPECT_EQ(figures[1].name, "learning-curves-2");
   for (const char* block : {"$loss_mean_0 <<", "$loss_mean_1 <<", "$loss_mean_2 <<"})
@@ -334,7 +334,7 @@ TEST(CompareLearningCurves, ArmsOfOneDataSetShareAFigureAndKeepTheirStyle) {
 TEST(ComparePooled, FisherIsOfTheProductOfBothP) {
   const runfile::RecommendRun one = on("one"), two = on("two", 1);
   const Page page({one, two});
-  const std::vector<PaperTable> tables = page.blocks<PaperTable>(pooled_section());
+  const std::vector<PaperTable> tables = page.blocks<PaperTable>(pooled_section);
   ASSERT_EQ(tables.size(), 2u);
   ASSERT_EQ(tables[0].rows.size(), 3u);
   for (std::size_t i = 0; i < 3; ++i) {
@@ -346,7 +346,7 @@ TEST(ComparePooled, FisherIsOfTheProductOfBothP) {
     EXPECT_EQ(tables[1].columns[2 + 2 * i].heading, "naive");
     EXPECT_EQ(tables[1].rows[0][2 + 2 * i], printed_p(first < second ? 2 * first : std::max(first, 2 * second)));
   }
-  EXPECT_THAT(Page({one}).blocks<PaperTable>(pooled_section()), IsEmpty());
+  EXPECT_THAT(Page({one}).blocks<PaperTable>(pooled_section), IsEmpty());
 }
 
 TEST(CompareReport, EveryFileIsThereAndTheSameTwice) {

@@ -45,7 +45,7 @@ class DepthSection : public ::testing::Test {
   std::string request() const { return sha256_file(folder_.path() / "run" / "request.json"); }
   OrderedJson json_of(const SweepRun& run) const {
     OrderedJson summary = OrderedJson::object();
-    depth_section().add_json(run, summary);
+    depth_section.add_json(run, summary);
     return summary;
   }
 
@@ -55,14 +55,14 @@ class DepthSection : public ::testing::Test {
 };
 
 TEST_F(DepthSection, IsLeftOutWithoutTheFile) {
-  EXPECT_THAT(depth_section().blocks({&run_, 1}), IsEmpty());
-  EXPECT_THAT(depth_section().tables(run_), IsEmpty());
+  EXPECT_THAT(depth_section.blocks({&run_, 1}), IsEmpty());
+  EXPECT_THAT(depth_section.tables(run_), IsEmpty());
   EXPECT_TRUE(json_of(run_).empty());
 }
 
 TEST_F(DepthSection, ShowsEveryLayer) {
   store(request());
-  const std::vector<Block> blocks = depth_section().blocks({&run_, 1});
+  const std::vector<Block> blocks = depth_section.blocks({&run_, 1});
   ASSERT_THAT(blocks, SizeIs(3));
   EXPECT_THAT(std::get<PaperTable>(blocks[1]).rows, SizeIs(2));
   EXPECT_EQ(std::get<PaperTable>(blocks[1]).rows[1][3], "21");  // K of the reading "filter"
@@ -70,7 +70,7 @@ TEST_F(DepthSection, ShowsEveryLayer) {
   ASSERT_TRUE(drawn.figure);
   EXPECT_EQ(drawn.figure->name, "depth");
   EXPECT_THAT(drawn.caption.shows, HasSubstr("In the last layer K is 21 (filter) and 24 (gain-one)"));
-  const std::vector<CsvTable> tables = depth_section().tables(run_);
+  const std::vector<CsvTable> tables = depth_section.tables(run_);
   ASSERT_THAT(tables, SizeIs(1));
   ASSERT_THAT(tables[0].rows, SizeIs(2));
   EXPECT_EQ(tables[0].header.size(), 17u);
@@ -83,7 +83,7 @@ TEST_F(DepthSection, ShowsEveryLayer) {
 
 TEST_F(DepthSection, SaysThatTheFileIsOfAnotherSweep) {
   store("another");
-  const std::vector<Block> blocks = depth_section().blocks({&run_, 1});
+  const std::vector<Block> blocks = depth_section.blocks({&run_, 1});
   ASSERT_THAT(blocks, SizeIs(1));
   EXPECT_THAT(std::get<CaptionedFigure>(blocks[0]).figure.reason(), HasSubstr("not of this sweep"));
 }

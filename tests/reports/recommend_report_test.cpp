@@ -73,7 +73,7 @@ TrainedRun beside_beauty(const runfile::RecommendRun& run) {
 
 TEST(TestMetrics, EachCellIsTheMeanOverSeedsOfTheRanks) {
   const runfile::RecommendRun run = uneven_recommend_run();  // bft lacks seed 1, popularity is not trained
-  const PaperTable table = blocks_of<PaperTable>(test_metrics_section(), trained(run)).at(0);
+  const PaperTable table = blocks_of<PaperTable>(test_metrics_section, trained(run)).at(0);
   ASSERT_EQ(table.rows.size(), 3u);  // nothing of the paper
   const char* const metrics[] = {"hr@5", "hr@10", "hr@20", "ndcg@5", "ndcg@10", "ndcg@20", "mrr"};
   const char* const titles[] = {"HR@5", "HR@10", "HR@20", "NDCG@5", "NDCG@10", "NDCG@20", "MRR"};
@@ -90,7 +90,7 @@ TEST(TestMetrics, EachCellIsTheMeanOverSeedsOfTheRanks) {
 }
 
 TEST(TestMetrics, ThePaperStandsBesideItsDataSet) {
-  const PaperTable table = blocks_of<PaperTable>(test_metrics_section(), beside_beauty(made_recommend_run())).at(0);
+  const PaperTable table = blocks_of<PaperTable>(test_metrics_section, beside_beauty(made_recommend_run())).at(0);
   ASSERT_EQ(table.rows.size(), 4u);
   // bft.tex, Table main-sasrec
   EXPECT_THAT(table.rows[2],
@@ -101,7 +101,7 @@ TEST(TestMetrics, ThePaperStandsBesideItsDataSet) {
 
 TEST(TestMetrics, TheCsvFileHasALineForEachArmAndFinishedSeed) {
   const runfile::RecommendRun run = uneven_recommend_run();
-  const CsvTable table = test_metrics_section().tables(trained(run)).at(0);
+  const CsvTable table = test_metrics_section.tables(trained(run)).at(0);
   ASSERT_EQ(table.rows.size(), 8u);
   EXPECT_EQ(std::get<std::string>(table.rows[3][0]), "bft");
   EXPECT_EQ(std::get<std::string>(table.rows[4][1]), "2");  // seed 1 is not finished
@@ -117,7 +117,7 @@ TEST(TestMetrics, TheCsvFileHasALineForEachArmAndFinishedSeed) {
 
 TEST(Quintiles, EachCellIsTheMeanOverTheUsersOfItsGroup) {
   const runfile::RecommendRun run = uneven_recommend_run();
-  const PaperTable table = blocks_of<PaperTable>(quintiles_section(), trained(run)).at(0);
+  const PaperTable table = blocks_of<PaperTable>(quintiles_section, trained(run)).at(0);
   const std::vector<std::size_t> fifth = fifth_of_items(run);
   ASSERT_EQ(table.rows.size(), 3u * 6u);  // a heading and five groups of each arm
   for (std::size_t arm = 0; arm < 3; ++arm) {
@@ -146,7 +146,7 @@ TEST(Quintiles, EachCellIsTheMeanOverTheUsersOfItsGroup) {
 }
 
 TEST(Quintiles, TheFigureHasAPanelOfEachKindAndASeriesOfEachArm) {
-  const CaptionedFigure figure = blocks_of<CaptionedFigure>(quintiles_section(), trained(uneven_recommend_run())).at(0);
+  const CaptionedFigure figure = blocks_of<CaptionedFigure>(quintiles_section, trained(uneven_recommend_run())).at(0);
   ASSERT_TRUE(figure.figure) << figure.figure.reason();
   for (const char* block : {"$items_0 <<", "$items_2 <<", "$users_0 <<", "$users_2 <<"})
     EXPECT_THAT(figure.figure->script, HasSubstr(block));
@@ -155,7 +155,7 @@ TEST(Quintiles, TheFigureHasAPanelOfEachKindAndASeriesOfEachArm) {
 TEST(Quintiles, BarsCountUsersToo) {
   const runfile::RecommendRun run = made_recommend_run();
   const TrainedRun report = trained(run);
-  const CaptionedFigure figure = blocks_of<CaptionedFigure>(quintiles_section(), report).at(0);
+  const CaptionedFigure figure = blocks_of<CaptionedFigure>(quintiles_section, report).at(0);
   EXPECT_THAT(figure.caption.shows, HasSubstr("Bars are 95% intervals over seeds and users"));
   // Some groups have too few items for an interval.
   const analyses::ArmResult& plain = report.results.arms[0];
@@ -174,13 +174,13 @@ TEST(Quintiles, BarsCountUsersToo) {
               HasSubstr(fmt::format("{:.9g} {:.9g}\n", std::max(interval.low, 0.0), interval.high)));
   MadeRecommender made;
   made.seeds = {0};
-  EXPECT_THAT(blocks_of<CaptionedFigure>(quintiles_section(), trained(made_recommend_run(made))).at(0).caption.shows,
+  EXPECT_THAT(blocks_of<CaptionedFigure>(quintiles_section, trained(made_recommend_run(made))).at(0).caption.shows,
               HasSubstr("intervals over users alone"));
 }
 
 TEST(Quintiles, TheCsvFileHoldsEverySeed) {
   const runfile::RecommendRun run = made_recommend_run();
-  const CsvTable table = quintiles_section().tables(trained(run)).at(0);
+  const CsvTable table = quintiles_section.tables(trained(run)).at(0);
   const std::vector<std::size_t> fifth = fifth_of_items(run);
   std::size_t compared = 0;
   for (const auto& row : table.rows) {
@@ -223,7 +223,7 @@ TEST(LearningCurves, WithoutLossesThereIsOnePanelAndWithoutTrainingNone) {
 
 TEST(LearningCurves, TheTableHasTheValidationAtTheBestEpoch) {
   const runfile::RecommendRun run = uneven_recommend_run();
-  const PaperTable table = blocks_of<PaperTable>(training_section(), trained(run)).at(0);
+  const PaperTable table = blocks_of<PaperTable>(training_section, trained(run)).at(0);
   ASSERT_EQ(table.rows.size(), 2u);  // popularity is not trained
   std::vector<double> best;
   std::int64_t least = 100, most = 0;
@@ -241,7 +241,7 @@ TEST(RunFacts, SettingsThatDifferFromThePresetAreNamed) {
   runfile::RecommendRun run = made_recommend_run();
   run.request["training"] = {{"epochs", 5}, {"width", 32}, {"new", "x"}};
   const TrainedRun report = trained(run, {{"epochs", 5}, {"width", 64}, {"heads", 2}});
-  const std::vector<PaperTable> tables = blocks_of<PaperTable>(run_facts_section(), report);
+  const std::vector<PaperTable> tables = blocks_of<PaperTable>(run_facts_section, report);
   ASSERT_EQ(tables.size(), 2u);
   EXPECT_THAT(tables[0].rows,
               AllOf(Contains(ElementsAre("settings",
@@ -253,9 +253,9 @@ TEST(RunFacts, SettingsThatDifferFromThePresetAreNamed) {
   EXPECT_THAT(tables[1].rows.front(), ElementsAre("other than the preset"));
   EXPECT_THAT(tables[1].rows.back(), ElementsAre("epochs", "5", "5"));
   OrderedJson summary;
-  run_facts_section().add_json(report, summary);
+  run_facts_section.add_json(report, summary);
   EXPECT_EQ(summary["run"]["other_than_preset"]["width"], OrderedJson({{"run", 32}, {"preset", 64}}));
-  EXPECT_THAT(blocks_of<PaperTable>(run_facts_section(), trained(made_recommend_run())).at(0).rows,
+  EXPECT_THAT(blocks_of<PaperTable>(run_facts_section, trained(made_recommend_run())).at(0).rows,
               Contains(ElementsAre("settings", "those of the preset paper")));
 }
 
@@ -280,12 +280,12 @@ runfile::RecommendRun filtered_run() {
 
 TEST(FilterSection, ShowsEachLayerAtTheTestedEpoch) {
   const TrainedRun run = trained(filtered_run());
-  const PaperTable table = blocks_of<PaperTable>(filter_section(), run).at(0);
+  const PaperTable table = blocks_of<PaperTable>(filter_section, run).at(0);
   ASSERT_EQ(table.rows.size(), 2u);
   // Curves in the order of the columns: their places are 0, 1, 5, 2, 3, 4, 6 and 8. Three seeds: 0, 1 and 2.
   EXPECT_THAT(table.rows[1], ElementsAre("1", "11 (1)", "111 (1)", "511 (1)", "211 (1)", "311 (1)", "411 (1)",
                                          "611 (1)", "811 (1)", "9.1e+02, 1e+03, 1.1e+03"));
-  const CaptionedFigure figure = blocks_of<CaptionedFigure>(filter_section(), run).at(0);
+  const CaptionedFigure figure = blocks_of<CaptionedFigure>(filter_section, run).at(0);
   ASSERT_TRUE(figure.figure) << figure.figure.reason();
   EXPECT_THAT(figure.figure->script,
               AllOf(HasSubstr("$gain_1 << EOD\n2 211\n"), HasSubstr("layer 1"), Not(HasSubstr("$gain_2"))));
@@ -294,9 +294,9 @@ TEST(FilterSection, ShowsEachLayerAtTheTestedEpoch) {
               AllOf(HasSubstr("linewidth 1.31 dashtype 1"), HasSubstr("linewidth 1.3 dashtype 2")));
   for (std::size_t arm = 0; arm < 2; ++arm)  // a colour is an arm in the figures around it
     EXPECT_THAT(figure.figure->script, Not(HasSubstr(std::string(run_style(arm).colour))));
-  const CsvTable csv = filter_section().tables(run).at(0);
+  const CsvTable csv = filter_section.tables(run).at(0);
   EXPECT_THAT(to_csv(csv), HasSubstr("bft,0,2,1,101,201,301,401,501,601,701,801,901,1001,1101,1201\n"));
-  EXPECT_THAT(filter_section().blocks({&run, 1}).size(), 2u);
+  EXPECT_THAT(filter_section.blocks({&run, 1}).size(), 2u);
 }
 
 TEST(FilterSection, HasAFigureOfItsOwnForEachArmWithAFilter) {
@@ -305,7 +305,7 @@ TEST(FilterSection, HasAFigureOfItsOwnForEachArmWithAFilter) {
     run.results[seed]->filter = run.results[run.seeds.size() + seed]->filter;
     run.results[seed]->best_epoch = std::max<std::int64_t>(run.results[seed]->best_epoch, 2);
   }
-  const std::vector<CaptionedFigure> figures = blocks_of<CaptionedFigure>(filter_section(), trained(run));
+  const std::vector<CaptionedFigure> figures = blocks_of<CaptionedFigure>(filter_section, trained(run));
   ASSERT_EQ(figures.size(), 2u);
   EXPECT_EQ(figures[0].name, "filter");
   EXPECT_EQ(figures[1].name, "filter-2");
@@ -314,21 +314,21 @@ TEST(FilterSection, HasAFigureOfItsOwnForEachArmWithAFilter) {
 
 TEST(FilterSection, IsLeftOutWithoutAFilter) {
   const TrainedRun run = trained(made_recommend_run());
-  EXPECT_THAT(filter_section().blocks({&run, 1}), IsEmpty());
-  EXPECT_THAT(filter_section().tables(run), IsEmpty());
+  EXPECT_THAT(filter_section.blocks({&run, 1}), IsEmpty());
+  EXPECT_THAT(filter_section.tables(run), IsEmpty());
 }
 
 TEST(RunSummary, UnfinishedSeedsAreNamed) {
-  EXPECT_THAT(words_of(run_summary_section(), trained(uneven_recommend_run())),
+  EXPECT_THAT(words_of(run_summary_section, trained(uneven_recommend_run())),
               AllOf(HasSubstr("8 of 9 trainings are finished: bft lacks seed 1."), HasSubstr("bft (2 seeds)"),
                     HasSubstr("popularity (3 seeds, no training)")));
-  EXPECT_THAT(words_of(run_summary_section(), trained(made_recommend_run())), Not(HasSubstr("finished")));
+  EXPECT_THAT(words_of(run_summary_section, trained(made_recommend_run())), Not(HasSubstr("finished")));
 }
 
 TEST(RunSummary, SaysWhatTheTablesSay) {
   const runfile::RecommendRun run = made_recommend_run();
   const auto ndcg = [&](std::size_t arm) { return printed(over(by_seed(run, arm, "ndcg@10"))); };
-  EXPECT_THAT(words_of(run_summary_section(), beside_beauty(run)),
+  EXPECT_THAT(words_of(run_summary_section, beside_beauty(run)),
               AllOf(HasSubstr("NDCG@10 " + ndcg(0)), HasSubstr("NDCG@10 " + ndcg(1)),
                     HasSubstr("The paper prints HR@10 .0881 (.0018), NDCG@10 .0504 (.0010), MRR .0453 (.0007)"),
                     HasSubstr("bft against plain: NDCG@10 changes by "), HasSubstr(", which is ")));
@@ -345,14 +345,14 @@ TEST(RecommenderResults, ArmsAreComparedOverTheSeedsThatBothHave) {
   for (const std::size_t bft : {4u, 5u}) apart.results[bft].reset();
   const TrainedRun left = trained(apart);
   EXPECT_THAT(left.results.comparisons, IsEmpty());
-  EXPECT_THAT(words_of(run_summary_section(), left),
+  EXPECT_THAT(words_of(run_summary_section, left),
               HasSubstr("Not compared: plain and bft have no finished seed in common: 1, 2 and 0."));
 }
 
 TEST(RecommenderResults, AnArmWithoutAFinishedSeedHasDashesAndARunWithoutOneIsRefused) {
   runfile::RecommendRun run = made_recommend_run();
   for (std::size_t seed = 3; seed < 6; ++seed) run.results[seed].reset();
-  const std::vector<std::string> row = blocks_of<PaperTable>(test_metrics_section(), trained(run)).at(0).rows.at(1);
+  const std::vector<std::string> row = blocks_of<PaperTable>(test_metrics_section, trained(run)).at(0).rows.at(1);
   EXPECT_THAT(row, ElementsAre("bft", "0 of 3", "–", "–", "–", "–", "–", "–", "–"));
   const TemporaryFolder folder;
   EXPECT_THAT(write_recommend_report(trained(run), folder.path() / "out").failed, IsEmpty());
@@ -421,7 +421,7 @@ template <typename Run>
 void add_to_index(std::span<const Section<Run>* const> sections, std::string& index) {
   for (const Section<Run>* section : sections) {
     std::string files;
-    for (const std::string& stem : section->files()) files += (files.empty() ? "`" : ", `") + stem + "`";
+    for (const std::string& stem : section->files) files += (files.empty() ? "`" : ", `") + stem + "`";
     index += fmt::format("| {} | {} | {} |\n", section->title, section->question, files);
   }
 }

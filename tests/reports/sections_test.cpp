@@ -65,7 +65,7 @@ TEST(ContextCaption, ExplainsTheMarksThatAreDrawn) {
     std::int64_t chunks;
   };
   for (const auto& [runs, chunks] : {Case{1, 3}, Case{1, 1}, Case{2, 3}, Case{2, 1}}) {
-    const CaptionedFigure figure = figure_of(context_section(), {report_run(chunks), runs});
+    const CaptionedFigure figure = figure_of(context_section, {report_run(chunks), runs});
     const std::string script = figure.figure->script, caption = whole(figure.caption);
     const bool bands = script.find("filledcurves") != std::string::npos,
                intervals = script.find("using 1:5:(0):($6-$5)") != std::string::npos;
@@ -82,10 +82,10 @@ TEST(ContextCaption, ExplainsTheMarksThatAreDrawn) {
 TEST(ContextCaption, WithoutAGateSaysNothingOfOne) {
   SyntheticRun run = report_run(2);
   run.gated = false;
-  const Caption caption = figure_of(context_section(), {run, 2}).caption;
+  const Caption caption = figure_of(context_section, {run, 2}).caption;
   EXPECT_THAT(caption.shows, Not(HasSubstr("logit(gate)")));
   EXPECT_THAT(caption.cannot, Not(HasSubstr("gate")));
-  EXPECT_THAT(figure_of(context_section(), {report_run(2), 2}).caption.shows, HasSubstr("hollow ones logit(gate)"));
+  EXPECT_THAT(figure_of(context_section, {report_run(2), 2}).caption.shows, HasSubstr("hollow ones logit(gate)"));
 }
 
 /// Three layers at 64 and 128 tokens. A window of 60 keys is full for the last quarter of 128, and not of 64.
@@ -97,11 +97,11 @@ SyntheticRun windowed(std::vector<std::string> attention) {
 
 TEST(ContextCaption, NamesTheLengthsAtWhichGrowthIsNotJudged) {
   const Overlaid one(windowed({"window:60", "window:60", "window:60"}), 1);
-  const Caption caption = figure_of(context_section(), one).caption;
+  const Caption caption = figure_of(context_section, one).caption;
   EXPECT_THAT(caption.shows, HasSubstr("Growth is not judged: growth can be judged at 1 of 2 lengths, and takes two"));
   EXPECT_THAT(caption.shows, HasSubstr("Points where growth is not judged: 64 (the window of 60 keys is not full)"));
-  EXPECT_THAT(figure_of(context_section(), {report_run(3), 1}).caption.shows, Not(HasSubstr("not judged")));
-  for (const Block& block : context_section().blocks(one.runs())) {
+  EXPECT_THAT(figure_of(context_section, {report_run(3), 1}).caption.shows, Not(HasSubstr("not judged")));
+  for (const Block& block : context_section.blocks(one.runs())) {
     const auto* table = std::get_if<PaperTable>(&block);
     if (table == nullptr || table->name != "context") continue;
     EXPECT_THAT(table->caption, HasSubstr("* Growth is not judged at this length: 64 (the window"));
@@ -112,11 +112,11 @@ TEST(ContextCaption, NamesTheLengthsAtWhichGrowthIsNotJudged) {
 
 TEST(Summary, KindsOfAttentionStandApart) {
   const Overlaid mixed(windowed({"window:60", "global", "global"}), 1);
-  const std::string html = std::get<Html>(summary_section().blocks(mixed.runs()).front()).text;
+  const std::string html = std::get<Html>(summary_section.blocks(mixed.runs()).front()).text;
   EXPECT_THAT(html, HasSubstr("In global layers a query averages over "));
   EXPECT_THAT(html, HasSubstr(" at 64 tokens and over "));
   EXPECT_THAT(html, HasSubstr("; in window:60 layers a query averages over "));  // at 128 alone: 64 does not fill it
-  for (const Block& block : summary_section().blocks(mixed.runs())) {
+  for (const Block& block : summary_section.blocks(mixed.runs())) {
     const auto* table = std::get_if<PaperTable>(&block);
     if (table == nullptr || table->name != "n_eff-by-attention") continue;
     ASSERT_EQ(table->rows.size(), 2u);
@@ -253,7 +253,7 @@ TEST(SinkMap, WithoutASinkSaysSo) {
 TEST(Caveats, NameFillingWindowsAndFewQueries) {
   OrderedJson summary;
   const Overlaid mixed(windowed({"window:60", "global", "global"}), 1);
-  caveats_section().add_json(mixed.runs().front(), summary);
+  caveats_section.add_json(mixed.runs().front(), summary);
   const std::string caveats = summary["caveats"].dump();
   EXPECT_THAT(caveats, HasSubstr("not judged at every length: window:60 layers: 64 (the window of 60 keys"));
   EXPECT_THAT(caveats, HasSubstr("The last quarter of 64 tokens has 16 queries."));
@@ -261,32 +261,32 @@ TEST(Caveats, NameFillingWindowsAndFewQueries) {
 }
 
 TEST(GainTheoryCaption, HasIntervalsWhereThereAreSome) {
-  EXPECT_THAT(figure_of(gain_theory_section(), {report_run(3), 1}).caption.shows,
+  EXPECT_THAT(figure_of(gain_theory_section, {report_run(3), 1}).caption.shows,
               HasSubstr("(markers, 95% intervals over chunks)"));
-  EXPECT_THAT(figure_of(gain_theory_section(), {report_run(1), 1}).caption.shows, HasSubstr("(markers)"));
+  EXPECT_THAT(figure_of(gain_theory_section, {report_run(1), 1}).caption.shows, HasSubstr("(markers)"));
 }
 
 TEST(SinkFigure, HeadsThatCannotSeeBosAreNotDrawn) {
   SyntheticRun run = report_run(2);
   run.attention = {"window:8", "global", "global"};
   for (const std::size_t runs : {std::size_t{1}, std::size_t{2}}) {
-    const CaptionedFigure figure = figure_of(sinks_section(), {run, runs});
+    const CaptionedFigure figure = figure_of(sinks_section, {run, runs});
     EXPECT_THAT(figure.figure->script, Not(HasSubstr("$apart"))) << runs;
     EXPECT_THAT(figure.caption.shows, HasSubstr("2 heads that cannot see BOS are not drawn")) << runs;
   }
   run.attention = {"window:8", "window:8", "window:8"};
-  const CaptionedFigure all = figure_of(sinks_section(), {run, 1});
+  const CaptionedFigure all = figure_of(sinks_section, {run, 1});
   EXPECT_THAT(all.figure->script, HasSubstr("$apart"));
   EXPECT_THAT(all.caption.shows, HasSubstr("No head can see BOS"));
 }
 
 TEST(ContextFigure, KindsOfAttentionAreNotMixed) {
-  const CaptionedFigure mixed = figure_of(context_section(), Overlaid(windowed({"window:60", "global", "global"}), 1));
+  const CaptionedFigure mixed = figure_of(context_section, Overlaid(windowed({"window:60", "global", "global"}), 1));
   EXPECT_THAT(mixed.figure->script, HasSubstr("window:60"));
   EXPECT_THAT(mixed.figure->script, HasSubstr("$n_eff_1"));
   EXPECT_THAT(mixed.caption.shows, HasSubstr("all layers of a kind of attention"));
   EXPECT_THAT(mixed.caption.shows, HasSubstr("In the global layers from 64"));
-  EXPECT_THAT(figure_of(context_section(), {report_run(3), 1}).figure->script, Not(HasSubstr("$n_eff_1")));
+  EXPECT_THAT(figure_of(context_section, {report_run(3), 1}).figure->script, Not(HasSubstr("$n_eff_1")));
 }
 
 // The table of sections
@@ -298,7 +298,7 @@ TEST(SinkCaption, TheSinkShareHasItsDenominator) {
     return key.last == 0 && key.layer == 0 && key.head == 0 && key.sample == 0 ? 0.4 : 0.1;
   };
   const Overlaid one(run, 1);
-  const std::string shown = figure_of(sinks_section(), one).caption.shows;
+  const std::string shown = figure_of(sinks_section, one).caption.shows;
   // 2 lengths x 2 chunks x 3 layers x 2 heads
   EXPECT_THAT(shown, HasSubstr("Sink share of BOS: in 2 of 24 (head, chunk) pairs (8.33%) the queries put more than "
                                "0.3 of their attention on it on average."));
@@ -312,7 +312,7 @@ TEST(HeadsTable, HasEveryHeadAtEveryLengthWithItsAttention) {
     return std::nullopt;
   };
   const Overlaid one(run, 1);
-  const auto tables = heads_section().tables(one.runs().front());
+  const auto tables = heads_section.tables(one.runs().front());
   const auto found =
       std::find_if(tables.begin(), tables.end(), [](const CsvTable& table) { return table.name == "heads"; });
   ASSERT_NE(found, tables.end());
@@ -344,7 +344,7 @@ TEST(HeadsTable, HasEveryNumberOfAHeadInTheSummary) {
     return std::nullopt;
   };
   const Overlaid one(run, 1);
-  const auto tables = heads_section().tables(one.runs().front());
+  const auto tables = heads_section.tables(one.runs().front());
   const CsvTable& table = *std::ranges::find(tables, "heads", &CsvTable::name);
   const std::set<std::string> header(table.header.begin(), table.header.end());
   EXPECT_EQ(header.size(), table.header.size());
@@ -371,7 +371,7 @@ TEST(SweepSections, NamesAndFilesAreGivenOnce) {
     EXPECT_TRUE(names.insert(section->name).second) << section->name;
     EXPECT_FALSE(section->title.empty()) << section->name;
     EXPECT_THAT(section->question, ::testing::EndsWith("?")) << section->name;
-    for (const std::string& stem : section->files()) EXPECT_TRUE(stems.insert(stem).second) << stem;
+    for (const std::string& stem : section->files) EXPECT_TRUE(stems.insert(stem).second) << stem;
   }
 }
 
@@ -396,7 +396,7 @@ TEST(SweepSections, TheIndexInTheDocumentationIsThisTable) {
   std::string index = "| section | what it answers | files |\n| --- | --- | --- |\n";
   for (const Section<SweepRun>* section : sweep_sections()) {
     std::string files;
-    for (const std::string& stem : section->files()) files += (files.empty() ? "`" : ", `") + stem + "`";
+    for (const std::string& stem : section->files) files += (files.empty() ? "`" : ", `") + stem + "`";
     index += fmt::format("| {} | {} | {} |\n", section->title, section->question, files);
   }
   EXPECT_THAT(read_text_file(fs::path(GAINLENS_SOURCE_DIR) / "docs" / "report.md"), HasSubstr(index)) << index;
@@ -409,9 +409,6 @@ struct Thing {
   std::string label() const { return name; }
 };
 
-std::vector<std::string> no_files() {
-  return {};
-}
 std::vector<Block> some_words(std::span<const Thing>) {
   return {paragraph("some words")};
 }
@@ -438,14 +435,9 @@ MadeReport made(std::vector<Section<Thing>> sections) {
 
 TEST(MadeReport, ASectionThatFailsIsNamedAndTheOthersAreWritten) {
   const Section<Thing> good{
-      .name = "good", .title = "Good", .question = "?", .files = no_files, .blocks = some_words, .add_json = one_key};
-  const Section<Thing> bad{.name = "bad",
-                           .title = "Bad",
-                           .question = "?",
-                           .files = no_files,
-                           .keys = {"bad"},
-                           .blocks = fail,
-                           .add_json = one_key};
+      .name = "good", .title = "Good", .question = "?", .blocks = some_words, .add_json = one_key};
+  const Section<Thing> bad{
+      .name = "bad", .title = "Bad", .question = "?", .keys = {"bad"}, .blocks = fail, .add_json = one_key};
   const TemporaryFolder folder;
   const WrittenReport written = write_files(made({bad, good}), folder.path() / "out");
   EXPECT_THAT(written.failed, ElementsAre("bad: the tape is torn"));
@@ -459,12 +451,12 @@ TEST(MadeReport, ASectionThatFailsIsNamedAndTheOthersAreWritten) {
 }
 
 TEST(MadeReport, WhatTheUserAskedForWronglyEndsIt) {
-  const Section<Thing> section{.name = "s", .title = "S", .question = "?", .files = no_files, .blocks = refuse};
+  const Section<Thing> section{.name = "s", .title = "S", .question = "?", .blocks = refuse};
   EXPECT_THAT([&] { made({section}); }, ThrowsMessage<InvalidArgument>(HasSubstr("no such length")));
 }
 
 TEST(MadeReport, TwoSectionsOfOneNameAndFilesThatAreNotListedAreMistakes) {
-  const Section<Thing> section{.name = "s", .title = "S", .question = "?", .files = no_files, .blocks = some_words};
+  const Section<Thing> section{.name = "s", .title = "S", .question = "?", .blocks = some_words};
   EXPECT_THAT([&] { made({section, section}); }, ThrowsMessage<InternalError>(HasSubstr("two sections")));
   Section<Thing> unlisted = section;
   unlisted.blocks = unlisted_table;
