@@ -1,6 +1,5 @@
 #pragma once
 
-#include "analyses/measured.h"
 #include "core/json.h"
 #include "reports/figures/figure.h"
 #include "reports/page/csv_table.h"
@@ -26,7 +25,7 @@ struct CaptionedFigure {
   std::string name;  ///< stem of its files
   std::string title;
   Caption caption;
-  analyses::Maybe<Figure> figure;
+  Maybe<Figure> figure;
 };
 
 /// Finished HTML.

@@ -16,7 +16,6 @@ using analyses::AttentionReading;
 using analyses::GroupedUsers;
 using analyses::Head;
 using analyses::HeadNumber;
-using analyses::Maybe;
 using analyses::SeedEstimate;
 using analyses::UserGrouping;
 

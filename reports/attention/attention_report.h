@@ -1,7 +1,6 @@
 #pragma once
 
 #include "analyses/attention_evidence.h"
-#include "analyses/measured.h"
 #include "reports/figures/figure.h"
 #include "reports/made_report.h"
 #include "runfile/attention_run.h"
@@ -28,8 +27,8 @@ using SweptArms = std::span<const SweptArm>;
 /// left out. Missing with more arms or panels than can be told apart, and where all users are in one group.
 /// @param name     stem of its files
 /// @param numbers  names of attention_numbers
-analyses::Maybe<Figure> attention_figure(SweptArms arms, const std::string& name, analyses::UserGrouping grouping,
-                                         const std::vector<std::string_view>& numbers);
+Maybe<Figure> attention_figure(SweptArms arms, const std::string& name, analyses::UserGrouping grouping,
+                               const std::vector<std::string_view>& numbers);
 
 /// Writes the report of a sweep of recommenders into `out`: see write_files().
 /// @param readings  at least one, of the arms of the run

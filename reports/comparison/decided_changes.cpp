@@ -93,7 +93,7 @@ std::string interval_heading(std::span<const std::size_t> seeds) {
   return stated ? "95% interval" : "interval";
 }
 
-std::string interval_kind(const analyses::Maybe<analyses::CrossedEstimate>& estimate) {
+std::string interval_kind(const Maybe<analyses::CrossedEstimate>& estimate) {
   if (!estimate) return "";
   if (estimate->interval) return fmt::format("95%, seeds and {}s", estimate->noun);
   if (estimate->range) return "range without a level";

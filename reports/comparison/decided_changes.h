@@ -1,9 +1,9 @@
 #pragma once
 
 #include "analyses/gain_decisions.h"
-#include "analyses/measured.h"
 #include "analyses/seed_unit.h"
 #include "core/error.h"
+#include "reports/measured.h"
 
 #include <cstddef>
 #include <span>
@@ -36,7 +36,7 @@ std::string decisions_in_words(std::span<const DecidedChange> changes, std::stri
 std::string interval_heading(std::span<const std::size_t> seeds);
 /// The kind of an interval, for programs: "95%, seeds and users", "range without a level" or "95%, users alone"; empty
 /// without an estimate.
-std::string interval_kind(const analyses::Maybe<analyses::CrossedEstimate>& estimate);
+std::string interval_kind(const Maybe<analyses::CrossedEstimate>& estimate);
 
 /// The name that all have; else `otherwise`.
 std::string common_name(std::span<const std::string> names, std::string_view otherwise);

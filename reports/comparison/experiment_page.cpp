@@ -86,7 +86,7 @@ std::string baseline_of(Experiments experiments) {
   return common_name(names, "the baseline");
 }
 
-std::string interval_cell(const analyses::Maybe<analyses::CrossedEstimate>& estimate) {
+std::string interval_cell(const Maybe<analyses::CrossedEstimate>& estimate) {
   return analyses::shown_ends(estimate)
              ? compare_words::ends_of(estimate, score_interval) + compare_words::kind_of(estimate)
              : "–";
@@ -278,7 +278,7 @@ CsvTable csv_of(Experiments experiments) {
                                  gain.seeds.difference};
       append(cells, analyses::shown_ends(gain.difference));
       cells.emplace_back(interval_kind(gain.difference));
-      for (const analyses::Measured& p : {row.p, row.holm, gain.seeds.naive_p}) cells.push_back(cell(p));
+      for (const Measured& p : {row.p, row.holm, gain.seeds.naive_p}) cells.push_back(cell(p));
       append(cells, gain.seeds.interval);
       cells.emplace_back(row.in_words());
       table.rows.push_back(std::move(cells));

@@ -14,9 +14,6 @@
 namespace gainlens::reports {
 namespace {
 
-using analyses::Interval;
-using analyses::Maybe;
-
 int dash_of(ForestLine line) {
   return line == ForestLine::stated ? 1 : line == ForestLine::range ? 2 : 3;
 }

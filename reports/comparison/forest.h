@@ -1,7 +1,6 @@
 #pragma once
 
 #include "analyses/crossed_estimate.h"
-#include "analyses/measured.h"
 #include "reports/figures/figure.h"
 
 #include <cstddef>
@@ -23,17 +22,16 @@ enum class ForestLine {
 struct ForestRow {
   std::size_t style;  ///< of the candidate (palette.h)
   double value;
-  analyses::Interval ends;
+  Interval ends;
   ForestLine line;
-  analyses::Maybe<analyses::Interval> naive;  ///< 95% over seeds alone
+  Maybe<Interval> naive;  ///< 95% over seeds alone
 };
 
 /// @param on_axis  a number of the estimate in the unit of the axis; increasing
 /// @param naive    in the unit of the axis
 /// Missing with the reason of the estimate.
-analyses::Maybe<ForestRow> forest_row(std::size_t style, const analyses::Maybe<analyses::CrossedEstimate>& estimate,
-                                      analyses::Maybe<analyses::Interval> naive,
-                                      const std::function<double(double)>& on_axis);
+Maybe<ForestRow> forest_row(std::size_t style, const Maybe<analyses::CrossedEstimate>& estimate, Maybe<Interval> naive,
+                            const std::function<double(double)>& on_axis);
 
 /// What tells comparisons apart: the candidate, the data set, or both, cut to what fits.
 /// @param comparisons  (candidate, data set) of each, as they are shown
@@ -43,12 +41,12 @@ std::vector<std::string> forest_names(const std::vector<std::pair<std::string, s
 
 /// Changes with their intervals, in groups by metric or score.
 struct Forest {
-  std::vector<std::string> groups;                            ///< titles
-  std::vector<std::string> names;                             ///< [comparison]
-  std::vector<std::vector<analyses::Maybe<ForestRow>>> rows;  ///< [group][comparison]
-  std::string axis;                                           ///< its title
-  std::string unit;                                           ///< what a unit is called: "user"
-  std::function<std::string(double)> number;                  ///< how a change beyond the axis is written
+  std::vector<std::string> groups;                  ///< titles
+  std::vector<std::string> names;                   ///< [comparison]
+  std::vector<std::vector<Maybe<ForestRow>>> rows;  ///< [group][comparison]
+  std::string axis;                                 ///< its title
+  std::string unit;                                 ///< what a unit is called: "user"
+  std::function<std::string(double)> number;        ///< how a change beyond the axis is written
   /// The axis holds 0 and the intervals of the comparisons that reach at most so many times as far as the smallest one.
   double max_reaches = 6;
 };
@@ -60,7 +58,7 @@ struct Forest {
 /// rows or arms are too many to be told apart.
 /// @param forest  at least one group and one comparison
 /// @param name    stem of its files
-analyses::Maybe<Figure> forest_figure(const Forest& forest, const std::string& name);
+Maybe<Figure> forest_figure(const Forest& forest, const std::string& name);
 
 /// Its caption's sentences on the lines that are drawn.
 std::string forest_lines_in_words(const Forest& forest);

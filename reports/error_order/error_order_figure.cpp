@@ -13,8 +13,6 @@ namespace {
 
 using analyses::ErrorBin;
 using analyses::ErrorOrderReading;
-using analyses::Interval;
-using analyses::Maybe;
 
 constexpr std::size_t max_arms = 4;
 constexpr double no_value = std::numeric_limits<double>::quiet_NaN();

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "analyses/error_order.h"
-#include "analyses/measured.h"
 #include "reports/figures/figure.h"
 #include "reports/made_report.h"
 
@@ -21,7 +20,7 @@ struct ReadErrorOrder {
 /// HR@10 and NDCG@10 of users by their place by the precision, with intervals, and by each rival: a row of two panels
 /// for each arm. Missing with more arms than fit.
 /// @param arms  at least one
-analyses::Maybe<Figure> error_order_figure(std::span<const ReadErrorOrder> arms);
+Maybe<Figure> error_order_figure(std::span<const ReadErrorOrder> arms);
 
 /// Writes the report of `gainlens error-by-precision` into `out`: see write_files().
 /// @param readings  at least one, of different arms

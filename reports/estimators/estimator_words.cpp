@@ -57,7 +57,7 @@ std::string n_eff_number(double n_eff) {
   return fmt::format("{:g}", n_eff);
 }
 
-std::string bias_number(const analyses::Measured& bias) {
+std::string bias_number(const Measured& bias) {
   if (!bias) return "–";
   const double ratio = *bias + 1;
   if (ratio > 3) return fmt::format("×{:.{}f}", ratio, ratio < 10 ? 1 : 0);
@@ -65,11 +65,11 @@ std::string bias_number(const analyses::Measured& bias) {
   return percent == 0 ? "0%" : fmt::format("{:+.0f}%", percent);
 }
 
-std::string coverage_number(const analyses::Measured& coverage) {
+std::string coverage_number(const Measured& coverage) {
   return coverage ? fmt::format("{:.1f}%", 100 * *coverage) : "–";
 }
 
-std::string spread_number(const analyses::Measured& spread) {
+std::string spread_number(const Measured& spread) {
   return spread ? fmt::format("{:.{}f}", *spread, *spread < 10 ? 2 : 0) : "–";
 }
 

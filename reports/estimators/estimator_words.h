@@ -1,6 +1,7 @@
 #pragma once
 
 #include "analyses/estimator_truth.h"
+#include "reports/measured.h"
 
 #include <cstddef>
 #include <span>
@@ -20,11 +21,11 @@ std::vector<std::size_t> shown_positions(std::span<const double> grid);
 /// "2", "1.5"
 std::string n_eff_number(double n_eff);
 /// "+12%", "0%", "×9.3" of a mean V above three times the true variance; a dash where it is missing.
-std::string bias_number(const analyses::Measured& bias);
+std::string bias_number(const Measured& bias);
 /// "95.2%"; a dash where it is missing.
-std::string coverage_number(const analyses::Measured& coverage);
+std::string coverage_number(const Measured& coverage);
 /// "0.31", "22"; a dash where it is missing.
-std::string spread_number(const analyses::Measured& spread);
+std::string spread_number(const Measured& spread);
 /// "REML, naive": names for readers; name_of() gives those of options.
 std::string estimator_in_words(bft::Estimator estimator);
 /// "unit variance"

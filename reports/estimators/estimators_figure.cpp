@@ -53,7 +53,7 @@ void add_data(PlotScript& script, const EstimatorTruth& truth, TruthScenario sce
     for (std::size_t i = 0; i < truth.options.n_eff.size(); ++i) {
       const EstimatorAccuracy& accuracy = truth.cell(scenario, i).estimators[estimator];
       const double ratio = 1 + value_or_nan(accuracy.bias);
-      rows.push_back({truth.options.n_eff[i], ratio > 0 ? ratio : value_or_nan(analyses::Measured::none("V is 0")),
+      rows.push_back({truth.options.n_eff[i], ratio > 0 ? ratio : value_or_nan(Measured::none("V is 0")),
                       value_or_nan(accuracy.coverage)});
     }
     script.data(block_name(scenario, estimator), rows);
@@ -75,8 +75,8 @@ std::string plotted(TruthScenario scenario, int column) {
 
 }  // namespace
 
-analyses::Maybe<Figure> estimators_figure(const EstimatorTruth& truth) {
-  if (truth.options.n_eff.size() < 2) return analyses::Maybe<Figure>::none("one n_eff alone");
+Maybe<Figure> estimators_figure(const EstimatorTruth& truth) {
+  if (truth.options.n_eff.size() < 2) return Maybe<Figure>::none("one n_eff alone");
   PlotScript script;
   for (const TruthScenario scenario : drawn_scenarios) add_data(script, truth, scenario);
   const double low = truth.options.n_eff.front(), high = truth.options.n_eff.back();

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "analyses/estimator_truth.h"
-#include "analyses/measured.h"
 #include "reports/figures/figure.h"
 #include "reports/section.h"
 
@@ -24,6 +23,6 @@ std::span<const Section<JudgedEstimators>* const> estimator_sections();
 
 /// Mean V over the true variance, and coverage of e ± 1.96 sqrt(V), against n_eff: a column of two panels for each
 /// scenario whose true variance is not 0. Missing with one n_eff alone.
-analyses::Maybe<Figure> estimators_figure(const analyses::EstimatorTruth& truth);
+Maybe<Figure> estimators_figure(const analyses::EstimatorTruth& truth);
 
 }  // namespace gainlens::reports

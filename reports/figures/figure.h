@@ -1,5 +1,7 @@
 #pragma once
 
+#include "reports/measured.h"
+
 #include <filesystem>
 #include <string>
 #include <string_view>

@@ -46,11 +46,11 @@ std::vector<LegendLine> legend_lines(const std::vector<LegendEntry>& entries, do
 
 }  // namespace
 
-double value_or_nan(const analyses::Measured& value) {
+double value_or_nan(const Measured& value) {
   return value ? *value : no_value;
 }
 
-double mean_or_nan(const analyses::Maybe<analyses::Aggregate>& value) {
+double mean_or_nan(const Maybe<analyses::Aggregate>& value) {
   return value ? value->mean : no_value;
 }
 

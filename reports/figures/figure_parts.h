@@ -18,8 +18,8 @@ using Rows = std::vector<std::vector<double>>;
 inline constexpr std::size_t max_panels = 26;
 
 /// NaN where it is missing.
-double value_or_nan(const analyses::Measured& value);
-double mean_or_nan(const analyses::Maybe<analyses::Aggregate>& value);
+double value_or_nan(const Measured& value);
+double mean_or_nan(const Maybe<analyses::Aggregate>& value);
 bool any_finite(const Rows& rows, std::size_t column);
 
 /// Ends of an axis; what is not finite does not move them.

@@ -116,7 +116,7 @@ std::string signed_number(double value) {
 }
 
 std::string ends_of(const analyses::UnitScoreGain& gain) {
-  const auto ends = [](const analyses::Interval& interval) {
+  const auto ends = [](const Interval& interval) {
     return fmt::format("[{}, {}]", signed_number(interval.low), signed_number(interval.high));
   };
   return compare_words::ends_of(gain.difference, ends) + compare_words::kind_of(gain.difference);

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "analyses/filter_layers.h"
-#include "analyses/measured.h"
 #include "analyses/noise_levels.h"
 #include "reports/figures/figure.h"
 #include "reports/made_report.h"
@@ -52,14 +51,14 @@ bool has_scores_without_selection(const analyses::NoiseLevels& levels);
 /// Scores against the share of wrong words, a panel for each score: the mean over seeds of each arm with one standard
 /// error to both sides, as in the paper's figure. Without the units that chose the best epoch where
 /// has_scores_without_selection(), as noise_gains_figure() is. Missing with more arms than can be told apart.
-analyses::Maybe<Figure> noise_figure(const analyses::NoiseLevels& levels);
+Maybe<Figure> noise_figure(const analyses::NoiseLevels& levels);
 
 /// The change of each score against the baseline, with its interval over seeds and units. Missing without a change.
-analyses::Maybe<Figure> noise_gains_figure(const analyses::NoiseLevels& levels);
+Maybe<Figure> noise_gains_figure(const analyses::NoiseLevels& levels);
 
 /// K, lambda and the share of lambda_obs at its bound against the layer, a curve for each epoch; what an arm does not
 /// have has no panel. Missing where the filter was never in force.
-analyses::Maybe<Figure> filter_by_layer_figure(const FilterOfLevel& filter);
+Maybe<Figure> filter_by_layer_figure(const FilterOfLevel& filter);
 
 /// Writes the report of `gainlens report RUN` of a fine-tuning into `out`: see write_files().
 /// @throws InvalidArgument, RunFailed  see write_files()

@@ -12,7 +12,6 @@
 namespace gainlens::reports {
 namespace {
 
-using analyses::Maybe;
 using analyses::NoiseGain;
 using analyses::NoiseLevels;
 

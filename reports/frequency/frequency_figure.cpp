@@ -70,8 +70,8 @@ void draw_panel(PlotScript& script, const std::vector<Curve>& curves, std::size_
 
 }  // namespace
 
-analyses::Maybe<Figure> frequency_figure(std::span<const ReadFrequency> arms) {
-  using Missing = analyses::Maybe<Figure>;
+Maybe<Figure> frequency_figure(std::span<const ReadFrequency> arms) {
+  using Missing = Maybe<Figure>;
   const std::vector<Curve> curves = curves_of(arms);
   if (curves.size() > max_runs)
     return Missing::none(

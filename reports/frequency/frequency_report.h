@@ -1,7 +1,6 @@
 #pragma once
 
 #include "analyses/frequency_reading.h"
-#include "analyses/measured.h"
 #include "reports/figures/figure.h"
 #include "reports/made_report.h"
 
@@ -21,7 +20,7 @@ struct ReadFrequency {
 /// K and lambda of bins of items against their mean training count: a row of two panels for each layer, arms and
 /// their placebos laid over each other. Missing with more curves than can be told apart.
 /// @param arms  at least one; of one data set
-analyses::Maybe<Figure> frequency_figure(std::span<const ReadFrequency> arms);
+Maybe<Figure> frequency_figure(std::span<const ReadFrequency> arms);
 
 /// Writes the report of `gainlens k-by-frequency` into `out`: see write_files().
 /// @param readings  at least one, of different arms

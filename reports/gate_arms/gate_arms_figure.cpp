@@ -85,8 +85,8 @@ bool keeps_scale(const GateArmEffect& effect) {
   return effect.arm != "raw" && effect.arm != "one";
 }
 
-analyses::Maybe<Figure> gate_arms_figure(const GateArmEffects& effects) {
-  using Result = analyses::Maybe<Figure>;
+Maybe<Figure> gate_arms_figure(const GateArmEffects& effects) {
+  using Result = Maybe<Figure>;
   if (effects.arms.front().contexts.size() < 2) return Result::none("there is one context");
   Arms with_scale, without;
   std::vector<LegendEntry> legend;

@@ -22,7 +22,7 @@ bool keeps_scale(const analyses::GateArmEffect& effect);
 
 /// The change of the loss against the context, of each arm, with intervals and a line at the trained length. Arms that
 /// do not keep the gate's scale have a panel of their own. Missing with one context.
-analyses::Maybe<Figure> gate_arms_figure(const analyses::GateArmEffects& effects);
+Maybe<Figure> gate_arms_figure(const analyses::GateArmEffects& effects);
 
 /// Writes the report of a run of gate-arms into `out`: see write_files().
 /// @throws InvalidArgument, RunFailed  see write_files()

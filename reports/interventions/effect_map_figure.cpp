@@ -11,7 +11,6 @@ namespace gainlens::reports {
 namespace {
 
 using analyses::EffectMap;
-using analyses::Maybe;
 
 /// Evenly spaced labels, at most `most`.
 std::string ticks(const std::vector<std::int64_t>& labels, std::size_t most) {

@@ -127,7 +127,7 @@ void append_arm(std::vector<Cell>& row, const ArmEffect& arm) {
   append(row, arm.interval);
   const double none = std::numeric_limits<double>::quiet_NaN();
   row.insert(row.end(), {arm.answer ? arm.answer->value : none, arm.answer ? arm.answer->delta : none});
-  append(row, arm.answer ? arm.answer->interval : analyses::Maybe<analyses::Interval>::none("not asked for"));
+  append(row, arm.answer ? arm.answer->interval : Maybe<Interval>::none("not asked for"));
   row.insert(row.end(), {arm.site_norm_before, arm.site_norm_after, arm.largest_logit_change});
   row.push_back(cell(arm.documents_changed));
 }

@@ -2,7 +2,6 @@
 
 #include "analyses/effect_map.h"
 #include "analyses/intervention_effects.h"
-#include "analyses/measured.h"
 #include "analyses/patching_effects.h"
 #include "reports/figures/figure.h"
 #include "reports/made_report.h"
@@ -43,8 +42,8 @@ double largest_effect(std::span<const analyses::EffectMap> maps, bool heads);
 /// @param name      stem of its files
 /// @param quantity  beside the colours: "change of the loss (nats)"
 /// @param doubtful  what hatching means
-analyses::Maybe<Figure> effect_map_figure(const std::string& name, std::span<const analyses::EffectMap> maps,
-                                          const std::string& quantity, const std::string& doubtful);
+Maybe<Figure> effect_map_figure(const std::string& name, std::span<const analyses::EffectMap> maps,
+                                const std::string& quantity, const std::string& doubtful);
 
 /// Writes the report of a run of interventions into `out`: see write_files().
 WrittenReport write_interventions_report(const MeasuredInterventions& run, const std::filesystem::path& out,

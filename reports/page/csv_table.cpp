@@ -36,7 +36,7 @@ Cell empty_cell() {
   return empty;
 }
 
-Cell cell(const analyses::Measured& value) {
+Cell cell(const Measured& value) {
   return value ? *value : empty;
 }
 
@@ -44,19 +44,19 @@ Cell cell(std::size_t count) {
   return static_cast<std::int64_t>(count);
 }
 
-Cell mean_cell(const analyses::Maybe<analyses::Aggregate>& value) {
+Cell mean_cell(const Maybe<analyses::Aggregate>& value) {
   return value ? value->mean : empty;
 }
 
-void append(std::vector<Cell>& row, const analyses::Maybe<analyses::Interval>& interval) {
+void append(std::vector<Cell>& row, const Maybe<Interval>& interval) {
   row.emplace_back(interval ? interval->low : empty);
   row.emplace_back(interval ? interval->high : empty);
 }
 
-void append(std::vector<Cell>& row, const analyses::Maybe<analyses::Aggregate>& aggregate) {
+void append(std::vector<Cell>& row, const Maybe<analyses::Aggregate>& aggregate) {
   row.push_back(mean_cell(aggregate));
   row.push_back(aggregate ? cell(aggregate->deviation) : empty_cell());
-  append(row, aggregate ? aggregate->interval : analyses::Maybe<analyses::Interval>::none(aggregate.reason()));
+  append(row, aggregate ? aggregate->interval : Maybe<Interval>::none(aggregate.reason()));
 }
 
 void append(std::vector<Cell>& row, const analyses::Change& change) {

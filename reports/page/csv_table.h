@@ -2,6 +2,7 @@
 
 #include "analyses/cells.h"
 #include "analyses/context.h"
+#include "reports/measured.h"
 
 #include <cstdint>
 #include <string>
@@ -35,13 +36,13 @@ inline constexpr const char* aggregate_columns[] = {"", "_deviation", "_low", "_
 inline constexpr const char* interval_columns[] = {"", "_low", "_high"};
 
 Cell empty_cell();
-Cell cell(const analyses::Measured& value);
+Cell cell(const Measured& value);
 Cell cell(std::size_t count);
-Cell mean_cell(const analyses::Maybe<analyses::Aggregate>& value);
+Cell mean_cell(const Maybe<analyses::Aggregate>& value);
 /// low, high
-void append(std::vector<Cell>& row, const analyses::Maybe<analyses::Interval>& interval);
+void append(std::vector<Cell>& row, const Maybe<Interval>& interval);
 /// mean, deviation, low, high
-void append(std::vector<Cell>& row, const analyses::Maybe<analyses::Aggregate>& aggregate);
+void append(std::vector<Cell>& row, const Maybe<analyses::Aggregate>& aggregate);
 /// mean, low, high
 void append(std::vector<Cell>& row, const analyses::Change& change);
 

@@ -13,7 +13,6 @@
 namespace gainlens::reports {
 namespace {
 
-using analyses::Interval;
 using analyses::Show;
 using analyses::TableColumn;
 using analyses::TableValue;

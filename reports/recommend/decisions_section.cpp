@@ -97,7 +97,7 @@ CsvTable csv_of(Comparisons comparisons) {
                                  estimate ? Cell(std::expm1(estimate->value)) : empty_cell()};
       append(cells, change_ends(estimate));
       cells.emplace_back(interval_kind(estimate));
-      for (const analyses::Measured& p : {row.p, row.holm, gain.seeds.naive_p}) cells.push_back(cell(p));
+      for (const Measured& p : {row.p, row.holm, gain.seeds.naive_p}) cells.push_back(cell(p));
       append(cells, naive_relative_interval(gain.seeds));
       cells.emplace_back(row.in_words());
       table.rows.push_back(std::move(cells));

@@ -1,9 +1,9 @@
 #include "analyses/filter_layers.h"
-#include "analyses/measured.h"
 #include "analyses/seed_comparison.h"
 #include "reports/figures/figure_parts.h"
 #include "reports/figures/palette.h"
 #include "reports/figures/plot_script.h"
+#include "reports/measured.h"
 #include "reports/recommend/run_sections.h"
 
 #include <fmt/format.h>
@@ -17,7 +17,6 @@ namespace gainlens::reports {
 namespace {
 
 using analyses::FilterLayer;
-using analyses::Maybe;
 
 /// An arm with a filter.
 struct FilteredArm {

@@ -10,8 +10,6 @@
 namespace gainlens::reports {
 namespace {
 
-using analyses::Interval;
-using analyses::Maybe;
 using analyses::MetricGain;
 
 Maybe<ForestRow> row_of(const ComparedArms& arms, const MetricGain& gain) {

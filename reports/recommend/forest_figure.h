@@ -1,6 +1,5 @@
 #pragma once
 
-#include "analyses/measured.h"
 #include "reports/figures/figure.h"
 #include "reports/recommend/compared_arms.h"
 
@@ -10,7 +9,7 @@ namespace gainlens::reports {
 
 /// The relative change of every metric in percent, as reports/comparison/forest.h draws it.
 /// @param name  stem of its files
-analyses::Maybe<Figure> forest_figure(Comparisons comparisons, const std::string& name);
+Maybe<Figure> forest_figure(Comparisons comparisons, const std::string& name);
 
 /// Its caption's sentences on what is drawn.
 std::string forest_in_words(Comparisons comparisons);

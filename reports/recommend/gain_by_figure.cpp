@@ -14,7 +14,6 @@ namespace gainlens::reports {
 namespace {
 
 using analyses::ConditionGain;
-using analyses::Maybe;
 
 /// The conditions of all candidates, from the smallest to the largest.
 Extent conditions_of(std::span<const CandidateGains> candidates) {
@@ -32,7 +31,7 @@ Rows rows_of(const CandidateGains& candidate, std::size_t metric, double shift) 
   for (const ConditionGain& point : candidate.gains->points) {
     const auto& change = point.comparison.metrics[metric].log_ratio;
     if (!change) continue;
-    const Maybe<analyses::Interval> ends = change_ends(change);
+    const Maybe<Interval> ends = change_ends(change);
     rows.push_back({point.condition + shift, 100 * std::expm1(change->value), ends ? 100 * ends->low : no_value,
                     ends ? 100 * ends->high : no_value});
   }

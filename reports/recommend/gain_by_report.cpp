@@ -44,7 +44,7 @@ Caption caption_of(Candidates candidates) {
 Table gains_table(Candidates candidates) {
   using analyses::Show;
   const Show metric{Show::Kind::number, [](double value) { return metric_number(value); }},
-      p{Show::Kind::number, [](double value) { return p_number(analyses::Measured(value)); }},
+      p{Show::Kind::number, [](double value) { return p_number(Measured(value)); }},
       change{Show::Kind::number, [](double share) { return change_number(share); }},
       condition{Show::Kind::number, [](double value) { return fmt::format("{}", value); }};
   Table table{"gain-by",
@@ -70,8 +70,7 @@ Table gains_table(Candidates candidates) {
         const auto& log_ratio = gain.log_ratio;
         table.rows.push_back({one.label(), point.condition, gain.metric.name(), point.comparison.baseline_seeds.size(),
                               gain.seeds.baseline.mean, gain.seeds.candidate.mean, gain.seeds.relative,
-                              log_ratio ? analyses::Measured(std::expm1(log_ratio->value))
-                                        : analyses::Measured::none(log_ratio.reason()),
+                              log_ratio ? Measured(std::expm1(log_ratio->value)) : Measured::none(log_ratio.reason()),
                               change_ends(log_ratio), change_interval(log_ratio), point.decisions[i].p,
                               point.decisions[i].holm, point.decisions[i].in_words()});
       }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "analyses/gain_by_condition.h"
-#include "analyses/measured.h"
 #include "reports/figures/figure.h"
 #include "reports/made_report.h"
 
@@ -22,7 +21,7 @@ struct CandidateGains {
 /// The relative change of each metric against the condition, with its interval: a panel for each metric, candidates
 /// laid over each other, a little aside. Missing with more candidates than can be told apart, or without any change.
 /// @param candidates  at least one, with the same metrics
-analyses::Maybe<Figure> gain_by_figure(std::span<const CandidateGains> candidates);
+Maybe<Figure> gain_by_figure(std::span<const CandidateGains> candidates);
 
 /// A table for a terminal.
 std::string print_gain_by(std::span<const CandidateGains> candidates);

@@ -175,7 +175,7 @@ std::vector<CsvTable> gains_tables(const ComparedArms& arms) {
       row.emplace_back(arm.mean);
       row.push_back(cell(arm.deviation));
     }
-    for (const analyses::Measured& value :
+    for (const Measured& value :
          {gain.seeds.relative, gain.seeds.naive_p, gain.seeds.signs.p, gain.seeds.ranks.p, gain.seeds.flips.p})
       row.push_back(cell(value));
     for (const auto* estimate : {&gain.difference, &gain.log_ratio}) {

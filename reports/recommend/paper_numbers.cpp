@@ -8,8 +8,6 @@ namespace gainlens::reports {
 namespace {
 
 using analyses::CrossedEstimate;
-using analyses::Maybe;
-using analyses::Measured;
 
 constexpr const char* missing_number = "–";
 
@@ -65,7 +63,7 @@ std::string change_of_log(const Maybe<CrossedEstimate>& log_ratio) {
   return log_ratio ? change_number(std::expm1(log_ratio->value)) : missing_number;
 }
 
-std::string change_interval(const analyses::Interval& log_ratio) {
+std::string change_interval(const Interval& log_ratio) {
   return fmt::format("[{}, {}]", change_number(std::expm1(log_ratio.low)), change_number(std::expm1(log_ratio.high)));
 }
 
@@ -76,9 +74,9 @@ std::string change_interval(const Maybe<CrossedEstimate>& log_ratio) {
   return log_ratio->over_units ? change_interval(*log_ratio->over_units) + " (users alone)" : missing_number;
 }
 
-Maybe<analyses::Interval> change_ends(const Maybe<CrossedEstimate>& log_ratio) {
-  const Maybe<analyses::Interval> ends = analyses::shown_ends(log_ratio);
-  return ends ? analyses::Interval{std::expm1(ends->low), std::expm1(ends->high)} : ends;
+Maybe<Interval> change_ends(const Maybe<CrossedEstimate>& log_ratio) {
+  const Maybe<Interval> ends = analyses::shown_ends(log_ratio);
+  return ends ? Interval{std::expm1(ends->low), std::expm1(ends->high)} : ends;
 }
 
 std::string p_number(const Measured& p) {

@@ -40,7 +40,7 @@ PaperTable pooled_table(const PooledComparison& pooled, std::size_t number) {
   for (std::size_t i = 0; i < pooled.metrics.size(); ++i) {
     const PooledDataSets& metric = pooled.metrics[i];
     const auto& mean = metric.relative_gain;
-    const auto p_of = [](const auto& test) { return test ? p_number(analyses::Measured(test->p)) : std::string("–"); };
+    const auto p_of = [](const auto& test) { return test ? p_number(Measured(test->p)) : std::string("–"); };
     table.rows.push_back({pooled.names[i].title(), p_of(metric.naive_fisher), p_of(metric.naive_stouffer),
                           p_number(metric.flips.p), p_of(metric.crossed_stouffer),
                           mean ? change_number(std::expm1(mean->mean)) : "–",

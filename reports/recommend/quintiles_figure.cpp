@@ -13,7 +13,6 @@ namespace gainlens::reports {
 namespace {
 
 using analyses::ArmResult;
-using analyses::Maybe;
 using analyses::RecommenderResults;
 using analyses::SeedValues;
 using analyses::StratifiedUsers;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "analyses/measured.h"
 #include "reports/figures/figure.h"
 #include "reports/recommend/trained_run.h"
 
@@ -12,8 +11,8 @@ namespace gainlens::reports {
 /// users. Missing if there are more arms than styles, or if all users are in one group of both kinds.
 /// @param metric  position in RecommenderResults::metrics
 /// @param name    stem of its files
-analyses::Maybe<Figure> quintiles_figure(const analyses::RecommenderResults& results, std::size_t metric,
-                                         const std::string& name);
+Maybe<Figure> quintiles_figure(const analyses::RecommenderResults& results, std::size_t metric,
+                               const std::string& name);
 
 /// What the bars are, for the caption.
 std::string quintile_bars_in_words(const analyses::RecommenderResults& results, std::size_t metric);

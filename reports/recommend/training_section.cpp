@@ -16,7 +16,7 @@ std::vector<LabelledCurves> curves_of(const TrainedRun& trained) {
   return curves;
 }
 
-std::string in_words(const analyses::Maybe<analyses::Reach>& reach) {
+std::string in_words(const Maybe<analyses::Reach>& reach) {
   if (!reach) return "–";
   return reach->first == reach->second ? std::to_string(reach->first)
                                        : fmt::format("{} to {}", reach->first, reach->second);

@@ -149,8 +149,8 @@ std::string figure_name(KnobGroup group) {
   ASSERT(false, "group {}", static_cast<int>(group));
 }
 
-analyses::Maybe<Figure> sensitivity_figure(const Sensitivity& sensitivity, KnobGroup group) {
-  using Missing = analyses::Maybe<Figure>;
+Maybe<Figure> sensitivity_figure(const Sensitivity& sensitivity, KnobGroup group) {
+  using Missing = Maybe<Figure>;
   std::vector<const KnobResult*> knobs;
   for (const KnobResult& knob : sensitivity.knobs)
     if (group_of(knob) == group) knobs.push_back(&knob);

@@ -84,7 +84,7 @@ std::vector<Block> blocks(Results results) {
     all.emplace_back(answers(sensitivity));
     all.push_back(paragraph(power_in_words(sensitivity)));
     for (const KnobGroup group : groups) {
-      analyses::Maybe<Figure> figure = sensitivity_figure(sensitivity, group);
+      Maybe<Figure> figure = sensitivity_figure(sensitivity, group);
       if (group == KnobGroup::other && !figure) continue;
       all.emplace_back(CaptionedFigure{figure_name(group), title_of(group), caption_of(sensitivity), figure});
     }
@@ -104,7 +104,7 @@ void add_row(CsvTable& table, const KnobResult& knob, const SettingResult& setti
                         cell(setting.summary.deviation),
                         setting.change ? analyses::relative_change(setting.change->value) : empty_cell()});
   append(table.rows.back(), analyses::relative_change(analyses::stated_interval(setting.change)));
-  for (const analyses::Measured& value : {setting.p, setting.holm, setting.equivalence.p, setting.reach()})
+  for (const Measured& value : {setting.p, setting.holm, setting.equivalence.p, setting.reach()})
     table.rows.back().push_back(cell(value));
 }
 

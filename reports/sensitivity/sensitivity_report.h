@@ -1,6 +1,5 @@
 #pragma once
 
-#include "analyses/measured.h"
 #include "analyses/sensitivity.h"
 #include "reports/figures/figure.h"
 #include "reports/made_report.h"
@@ -23,7 +22,7 @@ std::string figure_name(KnobGroup group);
 
 /// The metric against the settings of each knob of a group: a panel for each knob.
 /// Missing if the group has no knob, or more than fit one figure.
-analyses::Maybe<Figure> sensitivity_figure(const analyses::Sensitivity& sensitivity, KnobGroup group);
+Maybe<Figure> sensitivity_figure(const analyses::Sensitivity& sensitivity, KnobGroup group);
 
 /// Writes the report of `gainlens sensitivity` into `out`: see write_files().
 /// @param notes  sentences for the head of the page

@@ -37,7 +37,7 @@ const std::vector<std::string>& setting_headings() {
 }
 
 std::vector<std::string> setting_cells(const analyses::SettingResult& setting) {
-  const analyses::Measured reach = setting.reach();
+  const Measured reach = setting.reach();
   return {setting.text,
           std::to_string(setting.seeds.size()),
           fmt::format("{:.4f}", setting.summary.mean),
@@ -60,7 +60,7 @@ std::vector<std::string> reference_cells(const analyses::Sensitivity& sensitivit
 }
 
 std::string power_in_words(const analyses::Sensitivity& sensitivity) {
-  const analyses::Measured width = sensitivity.median_half_width();
+  const Measured width = sensitivity.median_half_width();
   const std::string seeds = counted(sensitivity.seeds.size(), "seed");
   if (!width) return fmt::format("With {}, no change has a 95% interval: nothing can be decided.", seeds);
   return fmt::format(

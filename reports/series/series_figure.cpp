@@ -93,12 +93,12 @@ std::map<std::int64_t, Rows> rows_of_layers(const Series& series, std::size_t qu
 
 }  // namespace
 
-analyses::Maybe<Figure> series_figure(const Series& series) {
+Maybe<Figure> series_figure(const Series& series) {
   const auto& quantities = analyses::compared_quantities();
   std::vector<std::size_t> drawn;
   for (std::size_t i = 0; i < quantities.size(); ++i)
     if (rows_of(series, i).size() >= 2) drawn.push_back(i);
-  if (drawn.empty()) return analyses::Maybe<Figure>::none("no quantity has a mean in two runs");
+  if (drawn.empty()) return Maybe<Figure>::none("no quantity has a mean in two runs");
   const PanelGrid grid = grid_of(drawn.size(), PanelGrid{}.right);
   PlotScript script;
   start_panels(script, grid);
@@ -118,13 +118,13 @@ analyses::Maybe<Figure> series_figure(const Series& series) {
   return Figure{"series", grid.width, grid.height, script.text()};
 }
 
-analyses::Maybe<Figure> series_layers_figure(const Series& series) {
-  if (!series.no_heads.empty()) return analyses::Maybe<Figure>::none(series.no_heads);
+Maybe<Figure> series_layers_figure(const Series& series) {
+  if (!series.no_heads.empty()) return Maybe<Figure>::none(series.no_heads);
   std::set<std::int64_t> numbers;
   for (const SeriesPoint& point : series.points)
     for (const analyses::HeadDifference& head : point.heads) numbers.insert(head.layer);
   const std::vector<std::int64_t> layers(numbers.begin(), numbers.end());
-  if (layers.empty()) return analyses::Maybe<Figure>::none("no layer was measured in all runs");
+  if (layers.empty()) return Maybe<Figure>::none("no layer was measured in all runs");
   const PanelGrid grid = grid_of(analyses::compared_head_quantities.size(), 0.62);
   PlotScript script;
   start_panels(script, grid);

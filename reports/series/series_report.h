@@ -17,9 +17,9 @@ struct ReadSeries {
 };
 
 /// Every quantity along the axis, one panel each.
-analyses::Maybe<Figure> series_figure(const analyses::Series& series);
+Maybe<Figure> series_figure(const analyses::Series& series);
 /// The quantities that are compared head by head, one panel each: a line for the mean over the heads of each layer.
-analyses::Maybe<Figure> series_layers_figure(const analyses::Series& series);
+Maybe<Figure> series_layers_figure(const analyses::Series& series);
 
 /// Writes the report of `gainlens report RUN .. --axis step|name` into `out`: see write_files().
 /// @param runs  those of the series, whose models and texts the page names

@@ -16,9 +16,6 @@ using analyses::Aggregate;
 using analyses::Change;
 using analyses::Context;
 using analyses::ContextPoint;
-using analyses::Interval;
-using analyses::Maybe;
-using analyses::Measured;
 
 constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 
@@ -79,7 +76,7 @@ Rows ratio_rows(const Context& context, const Place& place) {
     // At the shortest length it is 1 by definition: an interval there says nothing and is not drawn.
     const bool shortest = &point == &context.points.front();
     rows.push_back(row(place.at(point), *point.precision_ratio, point.precision_ratio_deviation,
-                       shortest ? Maybe<analyses::Interval>::none("1 by definition") : point.precision_ratio_interval));
+                       shortest ? Maybe<Interval>::none("1 by definition") : point.precision_ratio_interval));
   }
   return rows;
 }

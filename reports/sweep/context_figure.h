@@ -1,6 +1,5 @@
 #pragma once
 
-#include "analyses/measured.h"
 #include "reports/figures/figure.h"
 #include "reports/sweep/sweep_run.h"
 
@@ -13,7 +12,7 @@ namespace gainlens::reports {
 /// likewise the kinds of attention of one run; a line that lacks a quantity is left out of its panel. Missing, with the
 /// reason, where no run has anything to show.
 /// @param runs  at least one, at most max_runs; so for every figure of a sweep
-analyses::Maybe<Figure> context_figure(Runs runs);
+Maybe<Figure> context_figure(Runs runs);
 
 /// What the context figure draws, for its caption to explain.
 struct ContextMarks {

@@ -14,7 +14,7 @@
 namespace gainlens::reports {
 namespace {
 
-using Mean = analyses::Maybe<analyses::Aggregate>;
+using Mean = Maybe<analyses::Aggregate>;
 
 CsvTable csv_of(std::string stem, const analyses::Context& context) {
   CsvTable table{std::move(stem), {"tokens", "chunks"}, {}};

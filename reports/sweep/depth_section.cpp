@@ -13,7 +13,6 @@ namespace gainlens::reports {
 namespace {
 
 using analyses::DepthAtLength;
-using analyses::Maybe;
 using runfile::depth_start;
 
 /// What depth.json beside the run says, and why not.

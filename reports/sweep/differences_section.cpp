@@ -76,7 +76,7 @@ std::string heading_of(const analyses::ComparedQuantity& quantity) {
   return quantity.unit == "1" ? std::string(quantity.label) : fmt::format("{} ({})", quantity.label, quantity.unit);
 }
 
-std::string signed_digits(const analyses::Measured& value) {
+std::string signed_digits(const Measured& value) {
   return value ? (*value > 0 ? "+" : "") + shown(*value) : "–";
 }
 
@@ -120,7 +120,7 @@ PaperTable changed_heads_table(const SweepRun& run) {
   for (std::size_t i = 0; i < analyses::compared_head_quantities.size(); ++i) {
     std::vector<const analyses::HeadDifference*> order;
     for (const analyses::HeadDifference& head : comparison.heads) {
-      const analyses::Measured& difference = head.quantities[i].difference;
+      const Measured& difference = head.quantities[i].difference;
       if (head.tokens == longest && difference && *difference != 0) order.push_back(&head);
     }
     if (order.empty()) continue;

@@ -16,7 +16,6 @@ namespace {
 
 using analyses::GainTheory;
 using analyses::GainTheoryPoint;
-using analyses::Maybe;
 
 /// tokens, K, ends of its interval, predicted K, constant K, scaled K
 Rows gain_rows(const GainTheory& theory, std::size_t run, std::size_t runs) {

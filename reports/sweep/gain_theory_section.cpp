@@ -60,7 +60,7 @@ PaperTable theory_table(Runs runs) {
                     {"skill"},
                     {"scaled K"}},
                    {}};
-  const auto percent = [](const analyses::Measured& share) {
+  const auto percent = [](const Measured& share) {
     return share ? fmt::format("{:.2f}", 100 * *share) : std::string("–");
   };
   add_runs(table, runs, [&](const SweepRun& run) {

@@ -16,7 +16,6 @@ namespace gainlens::reports {
 namespace {
 
 using analyses::Heatmap;
-using analyses::Maybe;
 
 std::string title_of(const Heatmap& map) {
   const runfile::HeadQuantity& quantity = map.quantity;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "analyses/measured.h"
 #include "reports/figures/figure.h"
 #include "reports/sweep/sweep_run.h"
 
@@ -10,6 +9,6 @@ namespace gainlens::reports {
 
 /// heatmap-<name>: one panel for each map of the group, in one colour scale for all runs.
 /// @param group  name of a HeatmapGroup
-analyses::Maybe<Figure> heatmap_figure(Runs runs, const std::string& group);
+Maybe<Figure> heatmap_figure(Runs runs, const std::string& group);
 
 }  // namespace gainlens::reports

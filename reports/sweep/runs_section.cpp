@@ -18,9 +18,6 @@
 namespace gainlens::reports {
 namespace {
 
-using analyses::Interval;
-using analyses::Maybe;
-using analyses::Measured;
 using Row = std::vector<std::string>;
 
 std::string yes_or_no(bool value) {

@@ -34,8 +34,8 @@ extern const Section<SweepRun> summary_section, explore_section, runs_section, v
 /// A context length and how well the model predicts its chunks.
 struct LengthFacts {
   analyses::Length length;
-  analyses::Measured nll;  ///< mean next-token negative log likelihood over chunks, nats
-  analyses::Maybe<analyses::Interval> nll_interval;
+  Measured nll;  ///< mean next-token negative log likelihood over chunks, nats
+  Maybe<Interval> nll_interval;
 };
 /// Every length of the run, shortest first.
 std::vector<LengthFacts> length_facts(const SweepRun& run);
@@ -65,7 +65,7 @@ struct HeatmapGroup {
   /// One quantity, or why the run has no map of it.
   struct Map {
     std::string_view quantity;  ///< dataset
-    analyses::Maybe<analyses::Heatmap> map;
+    Maybe<analyses::Heatmap> map;
   };
   std::string name;  ///< of its first map
   std::vector<Map> maps;
@@ -76,7 +76,7 @@ std::vector<HeatmapGroup> heatmap_groups(const SweepRun& run);
 analyses::SinkKeys sink_keys_of(const SweepRun& run);
 
 analyses::Verdicts verdicts_of(const SweepRun& run);
-analyses::Maybe<analyses::ValueNormsResult> value_norms_of(const SweepRun& run);
+Maybe<analyses::ValueNormsResult> value_norms_of(const SweepRun& run);
 
 /// A later run of a report against the first.
 analyses::Comparison comparison_with_first(const SweepRun& run);

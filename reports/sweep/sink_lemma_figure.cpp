@@ -11,7 +11,6 @@ namespace gainlens::reports {
 namespace {
 
 using analyses::LemmaHead;
-using analyses::Maybe;
 
 /// bound, weight of key 0, bound with the gain
 Rows rows_of(const SweepRun& run) {

@@ -19,9 +19,6 @@
 namespace gainlens::reports {
 namespace {
 
-using analyses::Maybe;
-using analyses::Measured;
-
 /// Norm of the value of BOS by the mean norm of the values beyond the first keys.
 Measured value_ratio_of_bos(const SweepRun& run, std::size_t layer, std::int64_t head) {
   const auto& norms = run.of(value_norms_of);

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "analyses/measured.h"
 #include "analyses/selection.h"
 #include "analyses/sink_keys.h"
+#include "reports/measured.h"
 #include "reports/sweep/sweep_run.h"
 
 #include <cstdint>
@@ -21,13 +21,13 @@ struct MappedHead {
   analyses::SinkMass mass;  ///< of a run that measured BOS alone, its BOS mass. NaN if missing
   bool hidden;  ///< of a run that measured BOS alone: BOS is outside the window, so nothing is known of sinks
   bool is_sink;
-  bool elsewhere;                   ///< its strongest token is not BOS
-  std::string token;                ///< with the most mass, safe to show; empty if no key has mass
-  bool token_alone;                 ///< all mass is that token's
-  analyses::Measured value_ratio;   ///< norm of that token's value by that of the others
-  analyses::Measured stream_ratio;  ///< largest |h| before the layer at that token, by its median over positions
-  bool early = false;               ///< a sink, and a window hides its sinks from all queries of the second half
-  std::string early_token = {};     ///< the strongest of those sinks, safe to show
+  bool elsewhere;                ///< its strongest token is not BOS
+  std::string token;             ///< with the most mass, safe to show; empty if no key has mass
+  bool token_alone;              ///< all mass is that token's
+  Measured value_ratio;          ///< norm of that token's value by that of the others
+  Measured stream_ratio;         ///< largest |h| before the layer at that token, by its median over positions
+  bool early = false;            ///< a sink, and a window hides its sinks from all queries of the second half
+  std::string early_token = {};  ///< the strongest of those sinks, safe to show
 };
 
 /// The sinks of a run at its longest length, as far as it measured them.
@@ -43,7 +43,7 @@ struct SinkMap {
 
 /// Missing if the run has no BOS mass.
 /// @throws InvalidArgument  see analyses::usable_lengths()
-analyses::Maybe<SinkMap> sink_map(const SweepRun& run);
+Maybe<SinkMap> sink_map(const SweepRun& run);
 /// The map of sinks that were found wherever they are.
 SinkMap sink_map_of_keys(const runfile::RunReader& reader, const analyses::SinkKeys& sinks);
 

@@ -14,8 +14,6 @@
 namespace gainlens::reports {
 namespace {
 
-using analyses::Maybe;
-
 /// The heads of a map by how they are drawn.
 struct MapRows {
   Rows valued, missing, hidden, bos, elsewhere, early;

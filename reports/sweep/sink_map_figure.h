@@ -1,6 +1,5 @@
 #pragma once
 
-#include "analyses/measured.h"
 #include "reports/figures/figure.h"
 #include "reports/sweep/sweep_run.h"
 
@@ -8,6 +7,6 @@ namespace gainlens::reports {
 
 /// Layer x head, coloured by the attention that goes to sinks; a dot where the sink is BOS, a ring where it is another
 /// token. Several runs stand side by side with one scale of colours.
-analyses::Maybe<Figure> sink_map_figure(Runs runs);
+Maybe<Figure> sink_map_figure(Runs runs);
 
 }  // namespace gainlens::reports

@@ -14,8 +14,6 @@ namespace gainlens::reports {
 namespace {
 
 using analyses::Correlation;
-using analyses::Maybe;
-using analyses::Measured;
 using analyses::SinkPoint;
 using analyses::SinkVsK;
 

@@ -1,12 +1,11 @@
 #pragma once
 
-#include "analyses/measured.h"
 #include "reports/figures/figure.h"
 #include "reports/sweep/sweep_run.h"
 
 namespace gainlens::reports {
 
 /// sink-vs-k: BOS mass against K, scaled K, and K without key 0, head by head.
-analyses::Maybe<Figure> sink_vs_k_figure(Runs runs);
+Maybe<Figure> sink_vs_k_figure(Runs runs);
 
 }  // namespace gainlens::reports

@@ -41,7 +41,7 @@ void append_inference(std::vector<Cell>& row, const analyses::SinkInference* inf
   row.push_back(cell(inference->shift.pearson.p));
   row.push_back(cell(inference->shift.pearson.null_mean));
   const auto add = [&](const auto& left_out) {
-    append(row, left_out ? left_out->pearson : analyses::Maybe<analyses::Interval>::none(left_out.reason()));
+    append(row, left_out ? left_out->pearson : Maybe<Interval>::none(left_out.reason()));
   };
   add(inference->layers);
   add(inference->text);
@@ -96,7 +96,7 @@ std::string permutation(const analyses::PermutationTest& test) {
 
 /// The ends for pooled heads: an interval without a text, a range without a layer.
 template <typename LeftOut>
-std::string left_out(const analyses::Maybe<LeftOut>& result) {
+std::string left_out(const Maybe<LeftOut>& result) {
   if (!result) return "–";
   const auto& interval = result->pearson;
   return interval ? fmt::format("[{:+.2f}, {:+.2f}]", interval->low, interval->high) : "–";
@@ -158,7 +158,7 @@ PaperTable inference_table(Runs runs) {
        {"block p"},
        {"decision"}},
       {}};
-  const auto r = [](const analyses::Measured& value, const analyses::Measured& by_chance) {
+  const auto r = [](const Measured& value, const Measured& by_chance) {
     if (!value) return std::string("–");
     const bool shifted = by_chance && std::abs(*by_chance) >= 0.005;
     return fmt::format("{:+.2f}{}", *value, shifted ? fmt::format(" ({:+.2f} by chance)", *by_chance) : "");

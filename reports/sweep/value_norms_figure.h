@@ -1,12 +1,11 @@
 #pragma once
 
-#include "analyses/measured.h"
 #include "reports/figures/figure.h"
 #include "reports/sweep/sweep_run.h"
 
 namespace gainlens::reports {
 
 /// value-norms: norms of the first keys' values against those of the others.
-analyses::Maybe<Figure> value_norms_figure(Runs runs);
+Maybe<Figure> value_norms_figure(Runs runs);
 
 }  // namespace gainlens::reports

@@ -78,7 +78,7 @@ std::vector<CsvTable> value_norms_tables(const SweepRun& run) {
 
 }  // namespace
 
-analyses::Maybe<analyses::ValueNormsResult> value_norms_of(const SweepRun& run) {
+Maybe<analyses::ValueNormsResult> value_norms_of(const SweepRun& run) {
   return analyses::value_norms(run.reader());
 }
 

@@ -23,7 +23,6 @@ namespace {
 using analyses::AttentionReading;
 using analyses::Head;
 using analyses::HeadNumber;
-using analyses::Maybe;
 using analyses::SeedEstimate;
 
 /// A number that some head has.

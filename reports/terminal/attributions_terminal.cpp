@@ -48,7 +48,7 @@ std::string kinds_table(const Attributions& attributions) {
          "Trust the other estimates of a kind only as far as it is near 1.\n";
 }
 
-std::string share(const analyses::Measured& normalised) {
+std::string share(const Measured& normalised) {
   return normalised ? fmt::format("{:+.3f}", *normalised) : "–";
 }
 
@@ -97,14 +97,14 @@ CsvTable attributions_table(std::span<const NamedAttributions> all) {
                  {"direction", "intervention", "kind", "can_act", "estimate", "estimate_low", "estimate_high",
                   "estimate_normalised", "exact", "exact_normalised"},
                  {}};
-  const auto none = analyses::Measured::none("not measured");
+  const auto none = Measured::none("not measured");
   for (const auto& [direction, estimates] : all) {
     for (const EstimatedArm& arm : estimates.arms) {
       std::vector<Cell>& row = table.rows.emplace_back(
           std::vector<Cell>{direction, arm.intervention, arm.kind, std::int64_t{arm.acts}, arm.estimate});
       append(row, arm.interval);
       row.push_back(cell(estimates.normalised(arm.estimate)));
-      row.push_back(cell(arm.exact ? analyses::Measured(*arm.exact) : none));
+      row.push_back(cell(arm.exact ? Measured(*arm.exact) : none));
       row.push_back(cell(arm.exact ? estimates.normalised(*arm.exact) : none));
     }
   }

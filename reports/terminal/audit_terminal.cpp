@@ -1,6 +1,7 @@
 #include "reports/terminal/audit_terminal.h"
 
 #include "core/error.h"
+#include "reports/measured.h"
 #include "reports/words/counts.h"
 
 #include <algorithm>
@@ -46,7 +47,7 @@ std::string header() {
 
 std::string row(const LemmaHead& head) {
   const std::string slack = head.slack ? fmt::format("{:.3f}", *head.slack) : "-";
-  const analyses::Measured least = analyses::smallest_slack(head);
+  const Measured least = analyses::smallest_slack(head);
   return fmt::format(
       "{:>5} {:>4}  {:>7.3g} {:>7.3g} {:>5.2f} {:>7.3g}  {:>6.3f} {:>7.3f} {:>7} {:>9} {:>7.1f}%  {:>7.3f} "
       "{:>5.1f}%{}\n",

@@ -16,8 +16,6 @@ namespace {
 
 using analyses::ArmComparison;
 using analyses::CrossedEstimate;
-using analyses::Maybe;
-using analyses::Measured;
 using analyses::MetricGain;
 using analyses::StratifiedGains;
 using compare_words::ends_of;
@@ -38,12 +36,12 @@ std::string percent(const Measured& share) {
 }
 
 /// "-1.2% to +3.4%", of a log ratio.
-std::string percent_interval(const analyses::Interval& log_ratio) {
+std::string percent_interval(const Interval& log_ratio) {
   return fmt::format("{:+.1f}% to {:+.1f}%", 100 * std::expm1(log_ratio.low), 100 * std::expm1(log_ratio.high));
 }
 
 std::string percent_interval(const Maybe<CrossedEstimate>& log_ratio) {
-  return ends_of(log_ratio, [](const analyses::Interval& interval) { return percent_interval(interval); });
+  return ends_of(log_ratio, [](const Interval& interval) { return percent_interval(interval); });
 }
 
 std::string arm(double mean, const Measured& deviation) {

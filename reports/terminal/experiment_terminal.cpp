@@ -15,7 +15,6 @@ namespace {
 
 using namespace compare_words;
 using analyses::ExperimentComparison;
-using analyses::Measured;
 using analyses::UnitScoreGain;
 
 /// The width of the column of names.

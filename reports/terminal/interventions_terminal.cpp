@@ -2,6 +2,7 @@
 
 #include "core/counted.h"
 #include "core/error.h"
+#include "reports/measured.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -36,7 +37,7 @@ std::string names_of(const std::vector<std::string>& names) {
 }
 
 /// "[+0.0123, +0.0456]"
-std::string interval_text(const analyses::Maybe<analyses::Interval>& interval) {
+std::string interval_text(const Maybe<Interval>& interval) {
   return interval ? fmt::format("[{:+.4f}, {:+.4f}]", interval->low, interval->high) : "–";
 }
 
@@ -54,7 +55,7 @@ std::string heads_of(const std::string& intervention) {
 /// What the table compares: the loss, or where it was asked for the difference of two logits.
 struct Compared {
   double value, delta;
-  const analyses::Maybe<analyses::Interval>& interval;
+  const Maybe<Interval>& interval;
 };
 
 Compared compared(const analyses::ArmEffect& arm) {

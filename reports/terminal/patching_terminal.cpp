@@ -144,7 +144,7 @@ std::string print_patching(const PatchingEffects& effects, const std::string& bo
   facts.push_back({"", bos});
   std::string text = fact_lines(facts, label_width);
   for (const DirectionResult& direction : effects.directions) text += one_direction(effects, direction);
-  const analyses::Measured& one = effects.directions.front().patches.front().normalised;
+  const Measured& one = effects.directions.front().patches.front().normalised;
   text +=
       one ? "A dot: the patch changes nothing at the last position.\n"
           : fmt::format("The numbers are the metric itself: {}, so that nothing can be normalised.\n", one.reason());

@@ -1,5 +1,6 @@
 #include "reports/terminal/sink_vs_k_terminal.h"
 
+#include "reports/measured.h"
 #include "reports/words/counts.h"
 
 #include <algorithm>
@@ -9,7 +10,6 @@ namespace gainlens::reports {
 namespace {
 
 using analyses::Correlation;
-using analyses::Measured;
 using analyses::SinkVsK;
 
 std::string number(const Measured& value, const char* format) {
@@ -31,7 +31,7 @@ std::string row(const std::string& label, const Correlation& c, const analyses::
                      small(c.spearman_naive_p), beside(&analyses::PermutationTest::spearman));
 }
 
-using Correlations = std::array<analyses::Maybe<analyses::SinkCorrelation>, analyses::gain_variants.size()>;
+using Correlations = std::array<Maybe<analyses::SinkCorrelation>, analyses::gain_variants.size()>;
 
 /// @param mass  "BOS mass"
 std::string correlations_with(std::string_view mass, const Correlations& correlations) {
@@ -67,7 +67,7 @@ std::string test_in_words(std::string_view name, const analyses::PermutationTest
   return text;
 }
 
-std::string interval(const analyses::Maybe<analyses::Interval>& ends) {
+std::string interval(const Maybe<Interval>& ends) {
   return ends ? fmt::format("[{:+.3f}, {:+.3f}]", ends->low, ends->high) : "-";
 }
 

@@ -17,7 +17,6 @@ namespace gainlens::reports {
 namespace {
 
 using analyses::LanguageTraining;
-using analyses::Measured;
 
 /// What the report is about.
 struct ReadTraining {
@@ -43,8 +42,8 @@ Table evaluations_of(const LanguageTraining& training) {
   return table;
 }
 
-analyses::Maybe<Figure> loss_curve_of(const LanguageTraining& training) {
-  if (training.step.empty()) return analyses::Maybe<Figure>::none("there is no evaluation");
+Maybe<Figure> loss_curve_of(const LanguageTraining& training) {
+  if (training.step.empty()) return Maybe<Figure>::none("there is no evaluation");
   std::vector<LossCurvePoint> points;
   for (std::size_t i = 0; i < training.step.size(); ++i)
     points.push_back({training.step[i], training.loss[i], training.held_out[i]});

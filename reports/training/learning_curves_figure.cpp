@@ -13,7 +13,6 @@ namespace gainlens::reports {
 namespace {
 
 using analyses::ArmCurve;
-using analyses::Maybe;
 using Curves = std::vector<ArmCurve>;
 using Member = std::vector<double> ArmCurve::*;
 

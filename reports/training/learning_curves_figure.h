@@ -1,7 +1,6 @@
 #pragma once
 
 #include "analyses/arm_curves.h"
-#include "analyses/measured.h"
 #include "reports/figures/figure.h"
 #include "reports/page/csv_table.h"
 
@@ -34,8 +33,8 @@ struct CurveMetric {
 /// A run without losses has one panel. Missing if no arm is trained.
 /// @param arms  with styles below `max_runs`
 /// @param name  stem of its files
-analyses::Maybe<Figure> learning_curves_figure(std::span<const LabelledCurves> arms, const std::string& name,
-                                               const CurveMetric& metric = {});
+Maybe<Figure> learning_curves_figure(std::span<const LabelledCurves> arms, const std::string& name,
+                                     const CurveMetric& metric = {});
 
 /// Its caption's sentence on what is drawn, without the names of the arms.
 std::string learning_curves_in_words(std::span<const LabelledCurves> arms, const CurveMetric& metric = {});

@@ -10,7 +10,6 @@
 namespace gainlens::reports::compare_words {
 
 using analyses::CrossedEstimate;
-using analyses::Maybe;
 
 void Reasons::add(const std::string& reason) {
   if (!reason.empty() && std::find(reasons_.begin(), reasons_.end(), reason) == reasons_.end())
@@ -23,13 +22,12 @@ std::string Reasons::text() const {
   return text;
 }
 
-std::string p_number(const analyses::Measured& p) {
+std::string p_number(const Measured& p) {
   return !p ? "-" : *p < 0.0001 ? "<.0001" : fmt::format("{:.4f}", *p);
 }
 
-std::string ends_of(const Maybe<CrossedEstimate>& estimate,
-                    const std::function<std::string(const analyses::Interval&)>& ends) {
-  const Maybe<analyses::Interval> shown = analyses::shown_ends(estimate);
+std::string ends_of(const Maybe<CrossedEstimate>& estimate, const std::function<std::string(const Interval&)>& ends) {
+  const Maybe<Interval> shown = analyses::shown_ends(estimate);
   return shown ? ends(*shown) : "-";
 }
 

@@ -2,6 +2,7 @@
 
 #include "analyses/seed_comparison.h"
 #include "analyses/seed_unit.h"
+#include "reports/measured.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -23,14 +24,14 @@ class Reasons {
 };
 
 /// "0.0312", "<.0001"; "-" if it is missing.
-std::string p_number(const analyses::Measured& p);
+std::string p_number(const Measured& p);
 
 /// What this number of seeds allows: an interval, a range without a level, or an interval over units alone.
 /// @param ends  prints an interval
-std::string ends_of(const analyses::Maybe<analyses::CrossedEstimate>& estimate,
-                    const std::function<std::string(const analyses::Interval&)>& ends);
+std::string ends_of(const Maybe<analyses::CrossedEstimate>& estimate,
+                    const std::function<std::string(const Interval&)>& ends);
 /// What stands behind an interval that is none of the stated ones: " (range)", " (users alone)".
-std::string kind_of(const analyses::Maybe<analyses::CrossedEstimate>& estimate);
+std::string kind_of(const Maybe<analyses::CrossedEstimate>& estimate);
 /// The heading of these intervals. @param noun  what a unit is called
 std::string interval_heading(std::size_t seeds, const std::string& noun);
 /// A line on what few seeds allow; empty from five on.

@@ -25,31 +25,31 @@ std::string shown(double number) {
   return with_minus(fmt::format("{:#.3g}", number));                                  // keeps zeros: 0.800 is not 0.8
 }
 
-std::string shown(const analyses::Measured& value) {
+std::string shown(const Measured& value) {
   return value ? shown(*value) : nothing;
 }
 
-std::string shown_p(const analyses::Measured& p) {
+std::string shown_p(const Measured& p) {
   return p ? fmt::format("{:#.2g}", *p) : nothing;
 }
 
-std::string shown_signed(const analyses::Measured& value) {
+std::string shown_signed(const Measured& value) {
   return value ? with_minus(fmt::format("{:+.3f}", *value)) : nothing;
 }
 
-std::string shown_percent(const analyses::Measured& share) {
+std::string shown_percent(const Measured& share) {
   return share ? fmt::format("{:.2f}%", 100 * *share) : nothing;
 }
 
-std::string shown(const analyses::Maybe<analyses::Interval>& interval) {
+std::string shown(const Maybe<Interval>& interval) {
   return interval ? fmt::format("[{}, {}]", shown(interval->low), shown(interval->high)) : "";
 }
 
-std::string with_interval(const std::string& value, const analyses::Maybe<analyses::Interval>& interval) {
+std::string with_interval(const std::string& value, const Maybe<Interval>& interval) {
   return interval ? fmt::format("{} {}", value, shown(interval)) : value;
 }
 
-std::string shown(const analyses::Maybe<analyses::Aggregate>& aggregate) {
+std::string shown(const Maybe<analyses::Aggregate>& aggregate) {
   return aggregate ? with_interval(shown(aggregate->mean), aggregate->interval) : nothing;
 }
 

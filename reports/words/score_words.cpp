@@ -22,11 +22,11 @@ std::string score_change(double value) {
   return fmt::format("{:+.4g}", value);
 }
 
-std::string score_interval(const analyses::Interval& ends) {
+std::string score_interval(const Interval& ends) {
   return score_change(ends.low) + " to " + score_change(ends.high);
 }
 
-std::string p_on_page(const analyses::Measured& p) {
+std::string p_on_page(const Measured& p) {
   return p ? compare_words::p_number(p) : "–";
 }
 

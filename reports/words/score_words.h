@@ -1,8 +1,8 @@
 #pragma once
 
 #include "analyses/equivalence.h"
-#include "analyses/measured.h"
 #include "analyses/seed_comparison.h"
+#include "reports/measured.h"
 
 #include <string>
 
@@ -18,9 +18,9 @@ std::string score_number(const analyses::ArmSummary& arm);
 /// "+0.0123"
 std::string score_change(double value);
 /// "-0.01 to +0.04"
-std::string score_interval(const analyses::Interval& ends);
+std::string score_interval(const Interval& ends);
 /// "0.0123"; a dash if it is missing.
-std::string p_on_page(const analyses::Measured& p);
+std::string p_on_page(const Measured& p);
 /// "equivalent within ±0.1: p 0.0123, 90% -0.01 to +0.04"
 std::string equivalence_in_words(const analyses::Equivalence& equivalence);
 

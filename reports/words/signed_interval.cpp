@@ -4,7 +4,7 @@
 
 namespace gainlens::reports {
 
-std::string with_signed_interval(const analyses::Measured& value, const analyses::Maybe<analyses::Interval>& interval) {
+std::string with_signed_interval(const Measured& value, const Maybe<Interval>& interval) {
   if (!value) return "–";
   return fmt::format("{:+.3f} {}", *value,
                      interval ? fmt::format("[{:+.3f}, {:+.3f}]", interval->low, interval->high) : "–");
