@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace gainlens::reports {
 namespace {
@@ -19,7 +18,6 @@ using analyses::HeadNumber;
 using analyses::SeedEstimate;
 using analyses::UserGrouping;
 
-constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t max_columns = 4;
 
 /// What one panel shows: a number of a head.
@@ -50,9 +48,7 @@ Rows rows_of(const HeadNumber& number, const GroupedUsers& users, UserGrouping g
     const double middle = static_cast<double>(arm) - 0.5 * static_cast<double>(arms - 1);
     const double at = is_by_length(grouping) ? users.mean_length[i] * std::pow(1.02, middle)
                                              : static_cast<double>(i + 1) + 0.1 * middle;
-    const auto& interval = means[i].interval;
-    rows.push_back(
-        {at, value_or_nan(means[i].value), interval ? interval->low : no_value, interval ? interval->high : no_value});
+    rows.push_back(barred_point(at, value_or_nan(means[i].value), means[i].interval));
   }
   return rows;
 }
@@ -156,8 +152,7 @@ const char* axis_title(UserGrouping grouping) {
 Maybe<Figure> attention_figure(SweptArms arms, const std::string& name, UserGrouping grouping,
                                const std::vector<std::string_view>& numbers) {
   using Missing = Maybe<Figure>;
-  if (arms.size() > max_runs)
-    return Missing::none(fmt::format("{} arms; {} can be told apart in one figure", arms.size(), max_runs));
+  if (arms.size() > max_runs) return too_many(arms.size(), "arms");
   const GroupedUsers& users = arms.front().reading->groupings[static_cast<std::size_t>(grouping)];
   if (users.strata.users.size() < 2) return Missing::none("all users are in one group");
   const Layout layout = layout_of(arms, numbers);
@@ -169,22 +164,20 @@ Maybe<Figure> attention_figure(SweptArms arms, const std::string& name, UserGrou
   for (const SweptArm& arm : arms) labels.push_back(arm.label());
   const std::vector<LegendEntry> legend = arms.size() > 1 ? name_runs(labels) : std::vector<LegendEntry>();
   const std::size_t rows = layout.panels.size() / layout.columns;
-  PanelGrid grid{page_width, 0.36 + 1.24 * static_cast<double>(rows) + legend_height(legend, page_width)};
+  PanelGrid grid{page_width, 0.36 + 1.24 * static_cast<double>(rows)};
   grid.rows = static_cast<int>(rows);
   grid.columns = static_cast<int>(layout.columns);
   grid.left = 0.5;
   grid.right = 0.1;
   grid.across = 0.48;
   grid.down = 0.42;
-  grid.bottom = 0.4 + legend_height(legend, page_width);
-  PlotScript script;
-  start_panels(script, grid);
+  grid.bottom = 0.4;
+  PanelFigure script(grid, legend);
   x_axis(script, users, grouping);
   for (std::size_t i = 0; i < layout.panels.size(); ++i) {
     const Panel& panel = layout.panels[i];
     if (i + layout.columns == layout.panels.size()) script.line("set xlabel '{}' offset 0,0.6", axis_title(grouping));
     script.panel(i, fmt::format("{}.{}: {}", panel.layer, panel.head, short_label(*panel.number)));
-    if (i == 0) draw_legend(script, legend, grid.width, grid.height);
     std::string plot;
     for (std::size_t arm = 0; arm < arms.size(); ++arm) {
       const HeadNumber* const found = number_of(*arms[arm].reading, panel);
@@ -200,8 +193,7 @@ Maybe<Figure> attention_figure(SweptArms arms, const std::string& name, UserGrou
     plot.resize(plot.size() - 2);
     script.line("plot {}", plot);
   }
-  script.line("unset multiplot");
-  return Figure{name, grid.width, grid.height, script.text()};
+  return script.figure(name);
 }
 
 }  // namespace gainlens::reports

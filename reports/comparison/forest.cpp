@@ -242,12 +242,11 @@ Maybe<Figure> forest_figure(const Forest& forest, const std::string& name) {
     return Maybe<Figure>::none(forest.rows.front().front().reason());
 
   const std::vector<LegendEntry> legend = legend_of(forest);
-  PanelGrid grid{column_width, 0.16 * static_cast<double>(lines) + 0.5 + legend_height(legend, column_width)};
+  PanelGrid grid{column_width, 0.16 * static_cast<double>(lines) + 0.5};
   grid.left = std::max(name_width(forest), 0.6);
   grid.top = 0.06;
-  grid.bottom += legend_height(legend, column_width) + 0.04;
-  PlotScript script;
-  start_panels(script, grid);
+  grid.bottom += 0.04;
+  PanelFigure script(grid, legend);
   script.line("set border 1")
       .line("unset grid")
       .line("set grid xtics linecolor rgb '{}' linetype 1 linewidth 0.5", colour::faint);
@@ -258,7 +257,7 @@ Maybe<Figure> forest_figure(const Forest& forest, const std::string& name) {
   script.line("set xlabel \"{}\" offset 0,0.5", plain(forest.axis));
   script.line("set arrow 1 from 0, graph 0 to 0, graph 1 nohead linewidth 0.9 linecolor rgb '{}'", colour::ink);
   draw_names(script, forest);
-  draw_legend(script, legend, grid.width, grid.height);
+  script.draw_legend();
   Drawing drawing(script, edges, forest);
   double y = 0;
   for (const auto& group : forest.rows) {
@@ -269,8 +268,7 @@ Maybe<Figure> forest_figure(const Forest& forest, const std::string& name) {
     }
   }
   drawing.plot();
-  script.line("unset multiplot");
-  return Figure{name, grid.width, grid.height, script.text()};
+  return script.figure(name);
 }
 
 std::string forest_lines_in_words(const Forest& forest) {

@@ -4,7 +4,6 @@
 #include "reports/figures/plot_script.h"
 
 #include <algorithm>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -15,7 +14,6 @@ using analyses::ErrorBin;
 using analyses::ErrorOrderReading;
 
 constexpr std::size_t max_arms = 4;
-constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 
 /// A metric of a bin.
 struct Metric {
@@ -31,10 +29,8 @@ constexpr Metric metrics[] = {{"hit", "HR@10", &ErrorBin::hit, &ErrorBin::hit_in
 Rows rows_of(const std::vector<ErrorBin>& bins, const Metric& metric, bool with_interval) {
   Rows rows;
   for (const ErrorBin& bin : bins) {
-    const Maybe<Interval>& interval = bin.*metric.interval;
-    const bool drawn = with_interval && interval;
-    rows.push_back(
-        {100 * bin.percentile, bin.*metric.mean, drawn ? interval->low : no_value, drawn ? interval->high : no_value});
+    rows.push_back(barred_point(100 * bin.percentile, bin.*metric.mean,
+                                with_interval ? bin.*metric.interval : Maybe<Interval>::none("not drawn")));
   }
   return rows;
 }
@@ -60,29 +56,25 @@ Maybe<Figure> error_order_figure(std::span<const ReadErrorOrder> arms) {
     return Maybe<Figure>::none(fmt::format("{} arms; {} fit one figure", arms.size(), max_arms));
   std::vector<std::string> names;
   for (const std::string_view name : analyses::error_quantity_names) names.emplace_back(name);
-  const std::vector<LegendEntry> legend = name_runs(names);
   const auto rows = static_cast<double>(arms.size());
-  PanelGrid grid{page_width, 0.3 + 2.05 * rows + legend_height(legend, page_width)};
+  PanelGrid grid{page_width, 0.3 + 2.05 * rows};
   grid.rows = static_cast<int>(arms.size());
   grid.columns = 2;
   grid.left = 0.6;
   grid.right = 0.16;
   grid.across = 0.7;
-  grid.bottom = 0.42 + legend_height(legend, page_width);
-  PlotScript script;
-  start_panels(script, grid);
+  grid.bottom = 0.42;
+  PanelFigure script(grid, name_runs(names));
   script.line("set xlabel 'place of the users by the quantity, %' offset 0,0.5");
   script.line("set xrange [0:100]").line("set yrange [0:*]");
   for (std::size_t arm = 0; arm < arms.size(); ++arm) {
     for (std::size_t i = 0; i < std::size(metrics); ++i) {
       const std::string arm_label = arms.size() > 1 ? ", " + plain(arms[arm].label()) : std::string();
       script.panel(std::size(metrics) * arm + i, plain(metrics[i].title) + arm_label);
-      if (arm == 0 && i == 0) draw_legend(script, legend, grid.width, grid.height);
       script.line("plot {}", curves(script, *arms[arm].reading, arm, metrics[i]));
     }
   }
-  script.line("unset multiplot");
-  return Figure{"error-by-precision", grid.width, grid.height, script.text()};
+  return script.figure("error-by-precision");
 }
 
 }  // namespace gainlens::reports

@@ -77,25 +77,21 @@ std::string plotted(TruthScenario scenario, int column) {
 
 Maybe<Figure> estimators_figure(const EstimatorTruth& truth) {
   if (truth.options.n_eff.size() < 2) return Maybe<Figure>::none("one n_eff alone");
-  PlotScript script;
-  for (const TruthScenario scenario : drawn_scenarios) add_data(script, truth, scenario);
-  const double low = truth.options.n_eff.front(), high = truth.options.n_eff.back();
-  script.data("band", {{low / 2, 0.95 - analyses::coverage_margin, 0.95 + analyses::coverage_margin},
-                       {high * 2, 0.95 - analyses::coverage_margin, 0.95 + analyses::coverage_margin}});
-  const std::vector<LegendEntry> legend = legend_of();
-  PanelGrid grid{page_width, 3.4 + legend_height(legend, page_width)};
+  PanelGrid grid{page_width, 3.4};
   grid.rows = 2;
   grid.columns = static_cast<int>(drawn_scenarios.size());
   grid.left = 0.56;
   grid.across = 0.14;
   grid.down = 0.34;
-  grid.bottom += legend_height(legend, page_width);
-  start_panels(script, grid);
+  PanelFigure script(grid, legend_of());
+  for (const TruthScenario scenario : drawn_scenarios) add_data(script, truth, scenario);
+  const double low = truth.options.n_eff.front(), high = truth.options.n_eff.back();
+  script.data("band", {{low / 2, 0.95 - analyses::coverage_margin, 0.95 + analyses::coverage_margin},
+                       {high * 2, 0.95 - analyses::coverage_margin, 0.95 + analyses::coverage_margin}});
   script.line("set logscale x").line("set xrange [{:.9g}:{:.9g}]", low / 1.25, high * 1.25);
   script.line("set logscale y").line("set yrange [0.1:100]").line("set xtics (1, 10, 100)");
   for (std::size_t i = 0; i < drawn_scenarios.size(); ++i) {
     script.panel(i, scenario_in_words(drawn_scenarios[i]));
-    if (i == 0) draw_legend(script, legend, grid.width, grid.height);
     script.line("set ytics (\"0.1\" 0.1, \"1\" 1, \"10\" 10, \"100\" 100)");
     if (i == 0) script.line("set ylabel 'mean {{/:Italic V}} / true variance' offset 1.6,0");
     if (i > 0)
@@ -116,8 +112,7 @@ Maybe<Figure> estimators_figure(const EstimatorTruth& truth) {
     script.line("plot $band using 1:2:3 with filledcurves linecolor rgb '{}' notitle{}", colour::faint,
                 plotted(drawn_scenarios[i], 3));
   }
-  script.line("unset multiplot");
-  return Figure{"estimators", grid.width, grid.height, script.text()};
+  return script.figure("estimators");
 }
 
 }  // namespace gainlens::reports

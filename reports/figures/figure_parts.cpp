@@ -66,6 +66,14 @@ void Extent::add(double value) {
   low = std::min(low, value);
   high = std::max(high, value);
 }
+void Extent::add(const Rows& rows, std::initializer_list<std::size_t> columns) {
+  for (const std::vector<double>& row : rows)
+    for (const std::size_t column : columns) add(row[column]);
+}
+
+std::vector<double> barred_point(double x, double y, const Maybe<Interval>& bar) {
+  return {x, y, bar ? bar->low : no_value, bar ? bar->high : no_value};
+}
 
 std::string barred_curve(std::string_view block, const Rows& rows, const RunStyle& style, const BarredCurve& sizes) {
   std::string plot;
@@ -129,6 +137,29 @@ void draw_legend(PlotScript& script, const std::vector<LegendEntry>& entries, do
       x += entry_width(*entry) + legend_gap;
     }
   }
+}
+
+PanelFigure::PanelFigure(const PanelGrid& grid, const std::vector<LegendEntry>& legend) : grid_(grid), legend_(legend) {
+  const double strip = legend_height(legend, grid.width);
+  grid_.height += strip;
+  grid_.bottom += strip;
+  start_panels(*this, grid_);
+}
+PlotScript& PanelFigure::panel(std::size_t index, std::string_view title) {
+  PlotScript::panel(index, title);
+  if (index == 0) draw_legend();
+  return *this;
+}
+void PanelFigure::draw_legend() {
+  reports::draw_legend(*this, legend_, grid_.width, grid_.height);
+}
+Figure PanelFigure::figure(const std::string& name) {
+  line("unset multiplot");
+  return {name, grid_.width, grid_.height, text()};
+}
+
+Maybe<Figure> too_many(std::size_t count, std::string_view what) {
+  return Maybe<Figure>::none(fmt::format("{} {}; {} can be told apart in one figure", count, what, max_runs));
 }
 
 double aside(double x, std::size_t run, std::size_t runs) {

@@ -4,6 +4,7 @@
 #include "reports/figures/figure.h"
 #include "reports/figures/plot_script.h"
 
+#include <initializer_list>
 #include <limits>
 #include <span>
 #include <string>
@@ -26,6 +27,7 @@ bool any_finite(const Rows& rows, std::size_t column);
 struct Extent {
   double low = std::numeric_limits<double>::infinity(), high = -std::numeric_limits<double>::infinity();
   void add(double value);
+  void add(const Rows& rows, std::initializer_list<std::size_t> columns);
 };
 
 struct RunStyle;
@@ -33,6 +35,8 @@ struct RunStyle;
 struct BarredCurve {
   double bar_width, point_size, line_width;
 };
+/// A row of a barred curve: x, y, and the ends of its bar, NaN without one.
+std::vector<double> barred_point(double x, double y, const Maybe<Interval>& bar);
 /// Elements of a "plot" command, each with a comma behind it: a curve through column 2, and bars from column 3 to 4
 /// where some row has them.
 /// @param block  name of the data
@@ -79,6 +83,28 @@ double legend_height(const std::vector<LegendEntry>& entries, double width);
 /// sets goes with that panel's labels.
 /// @param width, height  of the figure, inches
 void draw_legend(PlotScript& script, const std::vector<LegendEntry>& entries, double width, double height);
+
+/// A figure of panels, with a legend below them.
+class PanelFigure : public PlotScript {
+ public:
+  /// Starts the panels.
+  /// @param grid  without the legend, for which the figure gets room
+  explicit PanelFigure(const PanelGrid& grid, const std::vector<LegendEntry>& legend = {});
+  /// As that of PlotScript; the first one draws the legend.
+  PlotScript& panel(std::size_t index, std::string_view title);
+  /// Draws the legend of a first panel that has a title of its own.
+  void draw_legend();
+  /// Ends the panels. @param name  stem of its files
+  Figure figure(const std::string& name);
+
+ private:
+  PanelGrid grid_;
+  std::vector<LegendEntry> legend_;
+};
+
+/// Why more than max_runs of something are not drawn: "7 arms; 6 can be told apart in one figure".
+/// @param what  "arms"
+Maybe<Figure> too_many(std::size_t count, std::string_view what);
 
 /// Moves point `x` of one run aside on a logarithmic axis, so that the intervals of several runs do not cover each
 /// other.

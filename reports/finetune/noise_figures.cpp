@@ -67,23 +67,19 @@ class LevelAxis {
 /// @param around_zero  whether 0 has a line of its own
 Figure drawn(const std::string& name, const LevelAxis& axis, const std::vector<Panel>& panels,
              const std::vector<LegendEntry>& legend, bool around_zero) {
-  PanelGrid grid{page_width, 2.2 + legend_height(legend, page_width)};
+  PanelGrid grid{page_width, 2.2};
   grid.columns = static_cast<int>(panels.size());
   grid.left = 0.55;
   grid.across = 0.62;
-  grid.bottom += legend_height(legend, page_width);
-  PlotScript script;
-  start_panels(script, grid);
+  PanelFigure script(grid, legend);
   for (std::size_t panel = 0; panel < panels.size(); ++panel) {
     script.panel(panel, panels[panel].first);
-    if (panel == 0) draw_legend(script, legend, grid.width, grid.height);
     Extent reach;
     if (around_zero) reach.add(0);
     std::string plot =
         around_zero ? fmt::format("0 with lines linewidth 0.9 linecolor rgb '{}' notitle, ", colour::ink) : "";
     for (const Curve& curve : panels[panel].second) {
-      for (const auto& row : curve.rows)
-        for (const std::size_t column : {1U, 2U, 3U}) reach.add(row[column]);
+      reach.add(curve.rows, {1, 2, 3});
       if (curve.rows.empty()) continue;
       const std::string block = fmt::format("curve_{}_{}", panel, curve.style);
       script.data(block, curve.rows);
@@ -93,8 +89,7 @@ Figure drawn(const std::string& name, const LevelAxis& axis, const std::vector<P
     axis.draw(script);
     script.y_axis(reach.low, reach.high, 0.06).line("plot {}", plot);
   }
-  script.line("unset multiplot");
-  return Figure{name, grid.width, grid.height, script.text()};
+  return script.figure(name);
 }
 
 /// The scores that every cell has, without those of parts of the units.
@@ -118,9 +113,7 @@ bool has_scores_without_selection(const NoiseLevels& levels) {
 }
 
 Maybe<Figure> noise_figure(const NoiseLevels& levels) {
-  if (levels.arms.size() > max_runs)
-    return Maybe<Figure>::none(
-        fmt::format("{} arms; {} can be told apart in one figure", levels.arms.size(), max_runs));
+  if (levels.arms.size() > max_runs) return too_many(levels.arms.size(), "arms");
   const LevelAxis axis(levels);
   const std::string part = has_scores_without_selection(levels) ? not_selected : "";
   std::vector<Panel> panels;
@@ -144,9 +137,7 @@ Maybe<Figure> noise_figure(const NoiseLevels& levels) {
 }
 
 Maybe<Figure> noise_gains_figure(const NoiseLevels& levels) {
-  if (levels.arms.size() > max_runs)
-    return Maybe<Figure>::none(
-        fmt::format("{} arms; {} can be told apart in one figure", levels.arms.size(), max_runs));
+  if (levels.arms.size() > max_runs) return too_many(levels.arms.size(), "arms");
   const std::vector<const NoiseGain*> rows = levels.rows();
   if (rows.empty()) return Maybe<Figure>::none("no seed has finished two arms");
   const LevelAxis axis(levels);
@@ -160,9 +151,8 @@ Maybe<Figure> noise_gains_figure(const NoiseLevels& levels) {
       for (const NoiseGain* row : rows) {
         if (row->arm != arm || !row->range.only) continue;
         const analyses::UnitScoreGain& gain = row->comparison->scores[score];
-        const auto ends = analyses::shown_ends(gain.difference);
-        curve.rows.push_back({axis.place(*row->range.only, arm), gain.seeds.difference, ends ? ends->low : no_value,
-                              ends ? ends->high : no_value});
+        curve.rows.push_back(barred_point(axis.place(*row->range.only, arm), gain.seeds.difference,
+                                          analyses::shown_ends(gain.difference)));
       }
       panel.second.push_back(std::move(curve));
     }
@@ -192,19 +182,16 @@ Maybe<Figure> filter_by_layer_figure(const FilterOfLevel& filter) {
     });
     if (known) panels.push_back(panel);  // a control may have a gain without precisions
   }
-  PanelGrid grid{page_width, 2.2 + legend_height(legend, page_width)};
+  PanelGrid grid{page_width, 2.2};
   grid.columns = static_cast<int>(panels.size());
   grid.left = 0.55;
   grid.across = 0.62;
-  grid.bottom += legend_height(legend, page_width);
-  PlotScript script;
-  start_panels(script, grid);
+  PanelFigure script(grid, legend);
   script.value_axis(0, static_cast<double>(std::max<std::size_t>(filter.layers.size() - 1, 1)))
       .line("set xlabel 'layer' offset 0,0.5");
   std::size_t place = 0;
   for (const FilterPanel& panel : panels) {
     script.panel(place, panel.title);
-    if (place == 0) draw_legend(script, legend, grid.width, grid.height);
     Extent reach;
     if (panel.is_share) reach = {0, 1};
     std::string plot;
@@ -223,8 +210,7 @@ Maybe<Figure> filter_by_layer_figure(const FilterOfLevel& filter) {
     script.y_axis(reach.low, reach.high, 0.06).line("plot {}", plot);
     ++place;
   }
-  script.line("unset multiplot");
-  return Figure{"filter-by-layer", grid.width, grid.height, script.text()};
+  return script.figure("filter-by-layer");
 }
 
 }  // namespace gainlens::reports

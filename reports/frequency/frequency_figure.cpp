@@ -4,7 +4,6 @@
 #include "reports/frequency/frequency_report.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,11 +22,8 @@ constexpr double min_count = 0.5;
 /// @param counts  whether the items are ordered by training counts
 Rows rows_of(const std::vector<FrequencyBin>& bins, bool counts) {
   Rows rows;
-  for (const FrequencyBin& bin : bins) {
-    constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
-    rows.push_back({counts ? std::max(bin.mean_count, min_count) : bin.mean_count, bin.mean,
-                    bin.interval ? bin.interval->low : no_value, bin.interval ? bin.interval->high : no_value});
-  }
+  for (const FrequencyBin& bin : bins)
+    rows.push_back(barred_point(counts ? std::max(bin.mean_count, min_count) : bin.mean_count, bin.mean, bin.interval));
   return rows;
 }
 
@@ -73,9 +69,7 @@ void draw_panel(PlotScript& script, const std::vector<Curve>& curves, std::size_
 Maybe<Figure> frequency_figure(std::span<const ReadFrequency> arms) {
   using Missing = Maybe<Figure>;
   const std::vector<Curve> curves = curves_of(arms);
-  if (curves.size() > max_runs)
-    return Missing::none(
-        fmt::format("{} curves of arms and placebos; {} can be told apart in one figure", curves.size(), max_runs));
+  if (curves.size() > max_runs) return too_many(curves.size(), "curves of arms and placebos");
   std::size_t layers = 0;
   for (const ReadFrequency& arm : arms) layers = std::max(layers, arm.reading->layers.size());
   std::vector<std::string> labels;
@@ -83,27 +77,24 @@ Maybe<Figure> frequency_figure(std::span<const ReadFrequency> arms) {
   if (2 * layers > max_panels)
     return Missing::none(fmt::format("{} layers; {} panels fit one figure", layers, max_panels));
   const std::vector<LegendEntry> legend = curves.size() > 1 ? name_runs(labels) : std::vector<LegendEntry>();
-  PanelGrid grid{page_width, 0.3 + 1.75 * static_cast<double>(layers) + legend_height(legend, page_width)};
+  PanelGrid grid{page_width, 0.3 + 1.75 * static_cast<double>(layers)};
   grid.rows = static_cast<int>(layers);
   grid.columns = 2;
   grid.left = 0.6;
   grid.right = 0.16;  // half of the last label
   grid.across = 0.7;
-  grid.bottom = 0.42 + legend_height(legend, page_width);
-  PlotScript script;
-  start_panels(script, grid);
+  grid.bottom = 0.42;
+  PanelFigure script(grid, legend);
   const std::string& against = arms.front().reading->options.against;
   if (against.empty()) script.line("set logscale x");
   script.line("set xlabel \"{} of the items\" offset 0,0.5", against.empty() ? "training count" : plain(against));
   for (std::size_t layer = 0; layer < layers; ++layer) {
     script.panel(2 * layer, fmt::format("layer {}: gain K", layer));
-    if (layer == 0) draw_legend(script, legend, grid.width, grid.height);
     draw_panel(script, curves, layer, &FrequencyReading::Layer::gain, "gain");
     script.panel(2 * layer + 1, fmt::format("layer {}: prior precision λ", layer));
     draw_panel(script, curves, layer, &FrequencyReading::Layer::precision, "precision");
   }
-  script.line("unset multiplot");
-  return Figure{"k-by-frequency", grid.width, grid.height, script.text()};
+  return script.figure("k-by-frequency");
 }
 
 }  // namespace gainlens::reports

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,12 +40,10 @@ const RunStyle& style_of(const GateArmEffect& effect) {
 
 /// context, change, ends of its interval
 Rows rows_of(const GateArmEffect& effect, std::size_t place, std::size_t places) {
-  constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
   Rows rows;
   for (const analyses::ArmInContext& one : effect.contexts) {
-    const auto& interval = one.to_native->interval;
-    rows.push_back({aside(static_cast<double>(one.tokens), place, places), one.to_native->mean,
-                    interval ? interval->low : no_value, interval ? interval->high : no_value});
+    rows.push_back(barred_point(aside(static_cast<double>(one.tokens), place, places), one.to_native->mean,
+                                one.to_native->interval));
   }
   return rows;
 }
@@ -68,8 +65,7 @@ void draw_arms(PlotScript& script, const Arms& arms, std::size_t panel) {
   std::string plot = fmt::format("0 with lines linewidth 0.9 linecolor rgb '{}' notitle, ", colour::ink);
   for (std::size_t i = 0; i < arms.size(); ++i) {
     const Rows rows = rows_of(*arms[i], i, arms.size());
-    for (const std::vector<double>& row : rows)
-      for (const std::size_t column : {1U, 2U, 3U}) reach.add(row[column]);
+    reach.add(rows, {1, 2, 3});
     const std::string block = fmt::format("arm_{}_{}", panel, i);
     script.data(block, rows);
     plot += barred_curve(block, rows, style_of(*arms[i]), {1.2, 0.5, 1.3});
@@ -104,25 +100,21 @@ Maybe<Figure> gate_arms_figure(const GateArmEffects& effects) {
 
   PanelGrid grid{column_width, 0};
   grid.left = 0.55;
-  grid.bottom += legend_height(legend, column_width);
   grid.rows = static_cast<int>(panels.size());
   grid.down = 0.46;
   const double panel_height = panels.size() > 1 ? 1.4 : 1.66;
   grid.height = grid.top + grid.bottom + grid.rows * panel_height + (grid.rows - 1) * grid.down;
-  PlotScript script;
-  start_panels(script, grid);
+  PanelFigure script(grid, legend);
   script.length_axis(contexts, grid.panel_width());
   for (std::size_t i = 0; i < panels.size(); ++i) {
     const bool scaled = keeps_scale(*panels[i].front());
     script.panel(i, scaled ? "change of the loss, nats per token" : "the same with K, or 1, as the gate");
-    if (i == 0) draw_legend(script, legend, grid.width, grid.height);
     mark_trained(script, effects.trained_length);
     // The panels share their axis.
     script.line("set xlabel '{}' offset 0,0.5", i + 1 == panels.size() ? "context (tokens)" : "");
     draw_arms(script, panels[i], i);
   }
-  script.line("unset multiplot");
-  return Figure{"gate-arms", grid.width, grid.height, script.text()};
+  return script.figure("gate-arms");
 }
 
 }  // namespace gainlens::reports

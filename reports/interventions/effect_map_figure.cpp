@@ -119,8 +119,7 @@ Maybe<Figure> effect_map_figure(const std::string& name, std::span<const EffectM
   grid.down = 0.85 + labels;
   const double panel = std::clamp(0.125 * static_cast<double>(max_layers), 1.1, 4.2);
   grid.height = grid.top + grid.bottom + panel * static_cast<double>(rows) + grid.down * static_cast<double>(rows - 1);
-  PlotScript script;
-  start_panels(script, grid);
+  PanelFigure script(grid);
   script.line("{}", palette_command(effect_colours))
       .line("unset grid")
       .line("set border 0")
@@ -132,8 +131,7 @@ Maybe<Figure> effect_map_figure(const std::string& name, std::span<const EffectM
   script.line("set key at graph 0, graph {:.5f} left center Left reverse", -(0.46 + labels) / grid.panel_height());
   for (std::size_t i = 0; i < maps.size(); ++i)
     draw(script, maps[i], i, maps[i].heads ? by_heads : by_positions, doubtful);
-  script.line("unset multiplot");
-  return Figure{name, grid.width, grid.height, script.text()};
+  return script.figure(name);
 }
 
 }  // namespace gainlens::reports

@@ -64,19 +64,15 @@ Maybe<Figure> filter_figure(const FilteredArm& arm, const std::string& name) {
   };
   if (!std::any_of(arm.layers.begin(), arm.layers.end(), known))
     return Maybe<Figure>::none("the filter was not in force after any epoch that all seeds have");
-  if (arm.layers.size() > max_runs)
-    return Maybe<Figure>::none(
-        fmt::format("{} layers; {} can be told apart in one figure", arm.layers.size(), max_runs));
+  if (arm.layers.size() > max_runs) return too_many(arm.layers.size(), "layers");
   std::vector<LegendEntry> legend;
   for (std::size_t layer = 0; layer < arm.layers.size(); ++layer)
     legend.push_back({fmt::format("layer {}", layer), layer_style(layer).colour, 0, layer_style(layer).dash});
-  PanelGrid grid{page_width, 3.6 + legend_height(legend, page_width)};
+  PanelGrid grid{page_width, 3.6};
   grid.rows = grid.columns = 2;
   grid.left = 0.6;
   grid.across = 0.65;
-  grid.bottom += legend_height(legend, page_width);
-  PlotScript script;
-  start_panels(script, grid);
+  PanelFigure script(grid, legend);
   const std::size_t epochs = arm.layers.front().mean.at("gain").size();
   script.value_axis(1, static_cast<double>(std::max<std::size_t>(epochs, 2)));
   if (epochs <= 5) script.line("set xtics 1");
@@ -88,11 +84,9 @@ Maybe<Figure> filter_figure(const FilteredArm& arm, const std::string& name) {
   std::size_t place = 0;
   for (const auto& [curve, title] : panels) {
     script.panel(place, title);
-    if (place++ == 0) draw_legend(script, legend, grid.width, grid.height);
     draw_curve(script, arm.layers, curve);
   }
-  script.line("unset multiplot");
-  return Figure{name, grid.width, grid.height, script.text()};
+  return script.figure(name);
 }
 
 /// Mean (standard deviation) over seeds, in three digits.

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -26,14 +25,13 @@ Extent conditions_of(std::span<const CandidateGains> candidates) {
 
 /// condition, change, ends of its interval; changes in percent
 Rows rows_of(const CandidateGains& candidate, std::size_t metric, double shift) {
-  constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
   Rows rows;
   for (const ConditionGain& point : candidate.gains->points) {
     const auto& change = point.comparison.metrics[metric].log_ratio;
     if (!change) continue;
-    const Maybe<Interval> ends = change_ends(change);
-    rows.push_back({point.condition + shift, 100 * std::expm1(change->value), ends ? 100 * ends->low : no_value,
-                    ends ? 100 * ends->high : no_value});
+    Maybe<Interval> ends = change_ends(change);
+    if (ends) ends = Interval{100 * ends->low, 100 * ends->high};
+    rows.push_back(barred_point(point.condition + shift, 100 * std::expm1(change->value), ends));
   }
   return rows;
 }
@@ -41,9 +39,7 @@ Rows rows_of(const CandidateGains& candidate, std::size_t metric, double shift) 
 }  // namespace
 
 Maybe<Figure> gain_by_figure(std::span<const CandidateGains> candidates) {
-  if (candidates.size() > max_runs)
-    return Maybe<Figure>::none(
-        fmt::format("{} candidates; {} can be told apart in one figure", candidates.size(), max_runs));
+  if (candidates.size() > max_runs) return too_many(candidates.size(), "candidates");
   const auto& metrics = candidates.front().gains->points.front().comparison.metrics;
   const Extent across = conditions_of(candidates);
   const double step = 0.012 * (across.high > across.low ? across.high - across.low : 1);
@@ -54,10 +50,8 @@ Maybe<Figure> gain_by_figure(std::span<const CandidateGains> candidates) {
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       const double shift = step * (static_cast<double>(i) - 0.5 * static_cast<double>(candidates.size() - 1));
       rows[metric].push_back(rows_of(candidates[i], metric, shift));
-      for (const auto& row : rows[metric].back()) {
-        any = true;
-        for (const std::size_t column : {1U, 2U, 3U}) reach[metric].add(row[column]);
-      }
+      any = any || !rows[metric].back().empty();
+      reach[metric].add(rows[metric].back(), {1, 2, 3});
     }
   }
   if (!any) return Maybe<Figure>::none("no comparison has a change");
@@ -65,17 +59,14 @@ Maybe<Figure> gain_by_figure(std::span<const CandidateGains> candidates) {
   std::vector<std::string> labels;
   for (const CandidateGains& one : candidates) labels.push_back(one.label());
   const std::vector<LegendEntry> legend = name_runs(labels);
-  PanelGrid grid{page_width, 2.1 + legend_height(legend, page_width)};
+  PanelGrid grid{page_width, 2.1};
   grid.columns = static_cast<int>(metrics.size());
   grid.left = 0.5;
   grid.right = 0.16;  // half of the last label
-  grid.bottom += legend_height(legend, page_width);
-  PlotScript script;
-  start_panels(script, grid);
+  PanelFigure script(grid, legend);
   for (std::size_t metric = 0; metric < metrics.size(); ++metric) {
     script.panel(metric, fmt::format("{}: change against {} (%)", plain(metrics[metric].metric.title()),
                                      plain(candidates.front().gains->baseline)));
-    if (metric == 0) draw_legend(script, legend, grid.width, grid.height);
     std::string plot = fmt::format("0 with lines linewidth 0.9 linecolor rgb '{}' notitle, ", colour::ink);
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       if (rows[metric][i].empty()) continue;
@@ -89,8 +80,7 @@ Maybe<Figure> gain_by_figure(std::span<const CandidateGains> candidates) {
         .y_axis(reach[metric].low, reach[metric].high, 0.06)
         .line("plot {}", plot);
   }
-  script.line("unset multiplot");
-  return Figure{"gain-by", grid.width, grid.height, script.text()};
+  return script.figure("gain-by");
 }
 
 }  // namespace gainlens::reports

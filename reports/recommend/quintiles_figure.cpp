@@ -86,9 +86,7 @@ std::string quintile_bars_in_words(const RecommenderResults& results, std::size_
 }
 
 Maybe<Figure> quintiles_figure(const RecommenderResults& results, std::size_t metric, const std::string& name) {
-  if (results.arms.size() > max_runs)
-    return Maybe<Figure>::none(
-        fmt::format("{} arms; {} can be told apart in one figure", results.arms.size(), max_runs));
+  if (results.arms.size() > max_runs) return too_many(results.arms.size(), "arms");
   std::vector<Panel> panels;
   if (results.by_item.strata.users.size() > 1)
     panels.push_back({results.by_item, &ArmResult::by_item, "items", "by item frequency"});
@@ -98,20 +96,17 @@ Maybe<Figure> quintiles_figure(const RecommenderResults& results, std::size_t me
   std::vector<std::string> labels;
   for (const ArmResult& arm : results.arms) labels.push_back(arm.name);
   const std::vector<LegendEntry> legend = name_runs(labels);
-  PanelGrid grid{page_width, 2.1 + legend_height(legend, page_width)};
+  PanelGrid grid{page_width, 2.1};
   grid.columns = static_cast<int>(panels.size());
   grid.left = 0.5;
-  grid.right = 0.16;                                        // half of the last label
-  grid.bottom += legend_height(legend, page_width) - 0.12;  // no name of the axis: the title of the panel says it
-  PlotScript script;
-  start_panels(script, grid);
+  grid.right = 0.16;    // half of the last label
+  grid.bottom -= 0.12;  // no name of the axis: the title of the panel says it
+  PanelFigure script(grid, legend);
   for (std::size_t i = 0; i < panels.size(); ++i) {
     script.panel(i, fmt::format("{} {}", plain(results.metrics[metric].title()), panels[i].title));
-    if (i == 0) draw_legend(script, legend, grid.width, grid.height);
     draw_panel(script, results, panels[i], metric);
   }
-  script.line("unset multiplot");
-  return Figure{name, grid.width, grid.height, script.text()};
+  return script.figure(name);
 }
 
 }  // namespace gainlens::reports

@@ -178,8 +178,7 @@ Maybe<Figure> sensitivity_figure(const Sensitivity& sensitivity, KnobGroup group
   grid.across = 0.25;
   grid.bottom = 0.42;
   grid.height = grid.top + grid.bottom + 1.55 * grid.rows + grid.down * (grid.rows - 1);
-  PlotScript script;
-  start_panels(script, grid);
+  PanelFigure script(grid);
   script.y_axis(extent.low, extent.high, 0.06);
   script.line(
       "set object 1 rectangle from graph 0, first {:.9g} to graph 1, first {:.9g} fillcolor rgb '{}' fillstyle "
@@ -200,8 +199,7 @@ Maybe<Figure> sensitivity_figure(const Sensitivity& sensitivity, KnobGroup group
       script.line("unset ylabel");
     draw_panel(script, i, *knobs[i], std::move(points[i]), grid.panel_width());
   }
-  script.line("unset multiplot");
-  return Figure{figure_name(group), grid.width, grid.height, script.text()};
+  return script.figure(figure_name(group));
 }
 
 }  // namespace gainlens::reports

@@ -100,13 +100,11 @@ Maybe<Figure> series_figure(const Series& series) {
     if (rows_of(series, i).size() >= 2) drawn.push_back(i);
   if (drawn.empty()) return Maybe<Figure>::none("no quantity has a mean in two runs");
   const PanelGrid grid = grid_of(drawn.size(), PanelGrid{}.right);
-  PlotScript script;
-  start_panels(script, grid);
+  PanelFigure script(grid);
   for (std::size_t panel = 0; panel < drawn.size(); ++panel) {
     const Rows points = rows_of(series, drawn[panel]);
     Extent reach;
-    for (const std::vector<double>& row : points)
-      for (const std::size_t column : {1U, 2U, 3U}) reach.add(row[column]);
+    reach.add(points, {1, 2, 3});
     start_panel(script, panel, quantities[drawn[panel]], reach, series, grid);
     const std::string block = fmt::format("series_{}", panel);
     script.data(block, points);
@@ -114,8 +112,7 @@ Maybe<Figure> series_figure(const Series& series) {
     plot.resize(plot.size() - 2);
     script.line("plot {}", plot);
   }
-  script.line("unset multiplot");
-  return Figure{"series", grid.width, grid.height, script.text()};
+  return script.figure("series");
 }
 
 Maybe<Figure> series_layers_figure(const Series& series) {
@@ -126,8 +123,7 @@ Maybe<Figure> series_layers_figure(const Series& series) {
   const std::vector<std::int64_t> layers(numbers.begin(), numbers.end());
   if (layers.empty()) return Maybe<Figure>::none("no layer was measured in all runs");
   const PanelGrid grid = grid_of(analyses::compared_head_quantities.size(), 0.62);
-  PlotScript script;
-  start_panels(script, grid);
+  PanelFigure script(grid);
   script.layer_colours(layers).line("unset colorbox").line("unset key");
   for (std::size_t panel = 0; panel < analyses::compared_head_quantities.size(); ++panel) {
     const auto by_layer = rows_of_layers(series, panel);
@@ -150,8 +146,7 @@ Maybe<Figure> series_layers_figure(const Series& series) {
     script.line("plot {}", plot.empty() ? "NaN notitle" : plot);
     script.line("unset colorbox");
   }
-  script.line("unset multiplot");
-  return Figure{"series-layers", grid.width, grid.height, script.text()};
+  return script.figure("series-layers");
 }
 
 }  // namespace gainlens::reports

@@ -133,16 +133,12 @@ std::string mean_and_interval(const std::string& block, const Rows& rows, std::s
 
 /// Upper end of an axis from 0 that holds band, interval and mean: gnuplot's own does not see a band's far side.
 double axis_top(const Series& series) {
-  double top = 0;
+  Extent reach{0, 0};
   for (const Rows& rows : series) {
-    for (const auto& values : rows) {
-      for (const std::size_t column : {std::size_t{1}, std::size_t{3}, std::size_t{5}}) {
-        if (column == 3 && series.size() > 1) continue;
-        if (std::isfinite(values[column])) top = std::max(top, values[column]);
-      }
-    }
+    reach.add(rows, {1, 5});
+    if (series.size() == 1) reach.add(rows, {3});
   }
-  return top > 0 ? 1.08 * top : 1;
+  return reach.high > 0 ? 1.08 * reach.high : 1;
 }
 
 void value_panel(PlotScript& script, const std::string& name, const Series& series, std::string_view single_colour) {
@@ -163,7 +159,7 @@ void value_panel(PlotScript& script, const std::string& name, const Series& seri
 void change_panel(PlotScript& script, const Series& log, const Series& logit) {
   std::string plot = fmt::format("0 with lines linewidth 0.7 linecolor rgb '{}' notitle", colour::grey);
   const bool one = log.size() == 1;
-  double low = 0, high = 0;
+  Extent reach{0, 0};
   for (std::size_t run = 0; run < log.size(); ++run) {
     const RunStyle& style = run_style(run);
     const auto add = [&](const char* name, const Rows& rows, std::string_view line_colour, int marker, int dash,
@@ -171,13 +167,7 @@ void change_panel(PlotScript& script, const Series& log, const Series& logit) {
       if (rows.empty()) return;
       const std::string block = fmt::format("{}_{}", name, run);
       script.data(block, rows);
-      for (const auto& values : rows) {
-        for (const std::size_t column : {std::size_t{1}, std::size_t{4}, std::size_t{5}}) {
-          if (!std::isfinite(values[column])) continue;
-          low = std::min(low, values[column]);
-          high = std::max(high, values[column]);
-        }
-      }
+      reach.add(rows, {1, 4, 5});
       plot += ", " + mean_and_interval(block, rows, line_colour, marker, dash, title);
     };
     add("log", log[run], one ? colour::green : style.colour, style.marker, one ? 1 : style.dash,
@@ -186,7 +176,7 @@ void change_panel(PlotScript& script, const Series& log, const Series& logit) {
         one ? "logit(gate)" : "");
   }
   if (one) script.line("set key top left Left reverse at graph 0, graph 1");
-  script.y_axis(low, high, one ? 0.4 : 0.06);  // room for the key
+  script.y_axis(reach.low, reach.high, one ? 0.4 : 0.06);  // room for the key
   script.line("plot {}", plot);
 }
 
@@ -247,16 +237,13 @@ Maybe<Figure> context_figure(Runs runs) {
     legend.push_back({"ln λ_{obs}", colour::ink, run_style(0).marker, 0});
     legend.push_back({"logit gate", colour::ink, run_style(0).hollow_marker, 0});
   }
-  PanelGrid grid{changes ? page_width : column_width, 1.95 + legend_height(legend, page_width)};
+  PanelGrid grid{changes ? page_width : column_width, 1.95};
   grid.columns = gated ? 4 : several ? 3 : 2;
-  grid.bottom += legend_height(legend, page_width);
-  PlotScript script;
-  start_panels(script, grid);
+  PanelFigure script(grid, legend);
   script.length_axis(drawn_lengths(runs), grid.panel_width());
   std::size_t panel = 0;
   script.line("set ylabel offset 1.6,0");
   script.panel(panel++, "{/:Italic n}_{eff} (keys)");
-  draw_legend(script, legend, grid.width, grid.height);
   value_panel(script, "n_eff", n_eff, colour::blue);
   if (gated) {
     script.panel(panel++, "trained gate σ");
@@ -268,8 +255,7 @@ Maybe<Figure> context_figure(Runs runs) {
     script.panel(panel++, "Δ since {/:Italic T}_{min} (nats)");
     change_panel(script, log, logit);
   }
-  script.line("unset multiplot");
-  return Figure{"context", grid.width, grid.height, script.text()};
+  return script.figure("context");
 }
 
 }  // namespace gainlens::reports

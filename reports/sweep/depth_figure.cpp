@@ -48,7 +48,6 @@ std::string both_readings(const std::string& block) {
 }  // namespace
 
 Figure depth_figure(const DepthAtLength& length) {
-  PlotScript script;
   Rows gains, precisions, errors;
   for (const DepthRow& row : length.layers) {
     const auto layer = static_cast<double>(row.layer);
@@ -60,19 +59,16 @@ Figure depth_figure(const DepthAtLength& length) {
   }
   const auto layers = static_cast<double>(length.layers.size());
   precisions.push_back(depth_row(layers, length.last, true));
-  script.data("gains", gains).data("precisions", precisions).data("errors", errors);
-
   std::vector<LegendEntry> legend = {{"filter", colour::vermillion, 7, 1},
                                      {"gain-one", colour::blue, 9, 2},
                                      {"first P times 0.1 and 10", colour::grey, 0, 3}};
-  PanelGrid grid{page_width, 2.1 + legend_height(legend, page_width)};
+  PanelGrid grid{page_width, 2.1};
   grid.columns = errors.empty() ? 2 : 3;
-  grid.bottom += legend_height(legend, page_width);
-  start_panels(script, grid);
+  PanelFigure script(grid, legend);
+  script.data("gains", gains).data("precisions", precisions).data("errors", errors);
   script.line("unset key").line("set xlabel 'layer' offset 0,0.5").line("set xrange [-0.5:{}]", layers + 0.5);
   script.line("set xtics {} nomirror", layers > 16 ? 6 : layers > 8 ? 2 : 1).line("set yrange [0:1.05]");
   script.panel(0, "{/:Italic K} = {/:Italic P} / ({/:Italic P} + {/:Italic O})");
-  draw_legend(script, legend, grid.width, grid.height);
   script.line("plot {}", both_readings("gains"));
   script.line("set logscale y").line("set yrange [*:*]").line("set format y '10^{{%T}}'");
   script.panel(1, "precision λ of the stream").line("plot {}", both_readings("precisions"));
@@ -86,8 +82,7 @@ Figure depth_figure(const DepthAtLength& length) {
         "rgb '{1}' notitle",
         colour::grey, colour::green);
   }
-  script.line("unset multiplot");
-  return Figure{"depth", grid.width, grid.height, script.text()};
+  return script.figure("depth");
 }
 
 }  // namespace gainlens::reports

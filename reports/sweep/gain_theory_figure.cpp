@@ -7,8 +7,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
 #include <limits>
+#include <map>
+#include <string>
 #include <utility>
 
 namespace gainlens::reports {
@@ -70,24 +71,11 @@ std::string scaled_series(const std::string& block, std::size_t run, bool one) {
       block, one ? 9 : style.marker, one ? 2 : style.dash, one ? colour::green : style.colour);
 }
 
-/// Smallest and largest number of some columns.
-std::pair<double, double> extent(const Rows& rows, std::initializer_list<std::size_t> columns,
-                                 std::pair<double, double> so_far) {
-  for (const auto& row : rows) {
-    for (const std::size_t column : columns) {
-      if (!std::isfinite(row[column])) continue;
-      so_far.first = std::min(so_far.first, row[column]);
-      so_far.second = std::max(so_far.second, row[column]);
-    }
-  }
-  return so_far;
-}
-
 /// What the panels plot, and the reach of their axes.
 struct Plots {
   std::string gains, scaled, errors;
-  std::pair<double, double> gain_range = {1e300, -1e300}, scaled_range = gain_range;
-  double largest_error = 0;
+  std::map<std::string, Rows> blocks;
+  Extent gain_range, scaled_range, error_range{0, 0};
 };
 
 std::string error_series(const std::string& block, std::size_t run, bool one) {
@@ -105,7 +93,7 @@ void add(std::string& plot, const std::string& series) {
   plot += (plot.empty() ? "" : ", ") + series;
 }
 
-Plots collect(PlotScript& script, Runs runs) {
+Plots collect(Runs runs) {
   Plots plots;
   const bool one = runs.size() == 1;
   for (std::size_t run = 0; run < runs.size(); ++run) {
@@ -113,16 +101,15 @@ Plots collect(PlotScript& script, Runs runs) {
     if (!theory.max_relative_error) continue;
     const Rows gain = gain_rows(theory, run, runs.size()), error = error_rows(theory, run, runs.size());
     const std::string gain_block = fmt::format("gains_{}", run), error_block = fmt::format("errors_{}", run);
-    script.data(gain_block, gain).data(error_block, error);
     add(plots.gains, gain_series(gain_block, gain, run, one));
-    plots.gain_range = extent(gain, {1, 2, 3, 4}, plots.gain_range);
+    plots.gain_range.add(gain, {1, 2, 3, 4});
     if (any_finite(gain, 6)) {
       add(one ? plots.gains : plots.scaled, scaled_series(gain_block, run, one));
-      auto& range = one ? plots.gain_range : plots.scaled_range;
-      range = extent(gain, {6}, range);
+      (one ? plots.gain_range : plots.scaled_range).add(gain, {6});
     }
     add(plots.errors, error_series(error_block, run, one));
-    plots.largest_error = extent(error, {1, 2}, {0, plots.largest_error}).second;
+    plots.error_range.add(error, {1, 2});
+    plots.blocks.insert({{gain_block, gain}, {error_block, error}});
   }
   return plots;
 }
@@ -136,43 +123,33 @@ std::vector<LegendEntry> legend_of(Runs runs) {
           {"constant {/:Italic K}", colour::grey, 2, 3}};
 }
 
-PanelGrid grid_of(const Plots& plots, const std::vector<LegendEntry>& legend, bool one) {
-  const double width = one ? column_width : page_width, strip = legend_height(legend, width);
-  PanelGrid grid{width, (one ? 3.1 : 2.05) + strip};
+}  // namespace
+
+Maybe<Figure> gain_theory_figure(Runs runs) {
+  const bool one = runs.size() == 1;
+  const Plots plots = collect(runs);
+  if (plots.gains.empty())
+    return Maybe<Figure>::none(runs.front().of(analyses::gain_theory).max_relative_error.reason());
+  PanelGrid grid{one ? column_width : page_width, one ? 3.1 : 2.05};
   grid.rows = one ? 2 : 1;
   grid.columns = one ? 1 : plots.scaled.empty() ? 2 : 3;
   grid.left = 0.5;
   grid.across = 0.6;
-  grid.bottom += strip;
-  return grid;
-}
-
-}  // namespace
-
-Maybe<Figure> gain_theory_figure(Runs runs) {
-  PlotScript script;
-  const bool one = runs.size() == 1;
-  const Plots plots = collect(script, runs);
-  if (plots.gains.empty())
-    return Maybe<Figure>::none(runs.front().of(analyses::gain_theory).max_relative_error.reason());
-  const std::vector<LegendEntry> legend = legend_of(runs);
-  const PanelGrid grid = grid_of(plots, legend, one);
-  start_panels(script, grid);
+  PanelFigure script(grid, legend_of(runs));
+  for (const auto& [name, rows] : plots.blocks) script.data(name, rows);
   script.length_axis(drawn_lengths(runs), grid.panel_width());
   std::size_t panel = 0;
   script.panel(panel++, one ? "Kalman gain {/:Italic K}" : "{/:Italic K}: measured, and theory (lines)");
-  draw_legend(script, legend, grid.width, grid.height);
   script.line("unset key");
-  script.y_axis(plots.gain_range.first, plots.gain_range.second, 0.06).line("plot {}", plots.gains);
+  script.y_axis(plots.gain_range.low, plots.gain_range.high, 0.06).line("plot {}", plots.gains);
   if (!plots.scaled.empty()) {
     script.panel(panel++, "{/:Italic K} of scaled values")
-        .y_axis(plots.scaled_range.first, plots.scaled_range.second, 0.06);
+        .y_axis(plots.scaled_range.low, plots.scaled_range.high, 0.06);
     script.line("plot {}", plots.scaled);
   }
   script.panel(panel++, one ? "error relative to measured {/:Italic K} (%)" : "relative error (%)");
-  script.y_axis(0, plots.largest_error, 0.08).line("plot {}", plots.errors);
-  script.line("unset multiplot");
-  return Figure{"gain-theory", grid.width, grid.height, script.text()};
+  script.y_axis(0, plots.error_range.high, 0.08).line("plot {}", plots.errors);
+  return script.figure("gain-theory");
 }
 
 }  // namespace gainlens::reports

@@ -185,8 +185,7 @@ Maybe<Figure> heatmap_figure(Runs runs, const std::string& group) {
   const std::map<std::string_view, Range> ranges = ranges_of(panels);
 
   const PanelGrid grid = grid_of(panels, maps);
-  PlotScript script;
-  start_panels(script, grid);
+  PanelFigure script(grid);
   script.viridis()
       .line("unset grid")
       .line("set border 0")
@@ -198,8 +197,7 @@ Maybe<Figure> heatmap_figure(Runs runs, const std::string& group) {
               -0.46 / grid.panel_height());  // below the x axis
   for (std::size_t i = 0; i < panels.size(); ++i)
     draw(script, panels[i], i, ranges.at(panels[i].map->quantity.name), panels.size() == 1);
-  script.line("unset multiplot");
-  return Figure{"heatmap-" + group, grid.width, grid.height, script.text()};
+  return script.figure("heatmap-" + group);
 }
 
 }  // namespace gainlens::reports

@@ -42,11 +42,15 @@ std::string points(std::size_t run, bool one) {
 }  // namespace
 
 Maybe<Figure> sink_lemma_figure(Runs runs) {
-  PlotScript script;
+  const bool one = runs.size() == 1;
+  PanelGrid grid{one ? column_width : page_width, 2.7};
+  grid.top = 0.12;
+  grid.right = 0.2;                        // the last tick label
+  if (!one) grid.left = grid.right = 1.7;  // square: both axes are weights
+  PanelFigure script(grid, name_runs(labels_of(runs), LegendMark::marker));
   std::string plot;
   double top = 0;
   bool any_bound = false;
-  const bool one = runs.size() == 1;
   for (std::size_t run = 0; run < runs.size(); ++run) {
     const Rows rows = rows_of(runs[run]);
     if (rows.empty()) continue;
@@ -61,22 +65,14 @@ Maybe<Figure> sink_lemma_figure(Runs runs) {
     const auto& lemma = runs.front().of(analyses::audit).lemma;
     return Maybe<Figure>::none(lemma ? "no head has a finite bound" : lemma.reason());
   }
-  const std::vector<LegendEntry> legend = name_runs(labels_of(runs), LegendMark::marker);
-  PanelGrid grid{one ? column_width : page_width, 2.7 + legend_height(legend, page_width)};
-  grid.bottom += legend_height(legend, page_width);
-  grid.top = 0.12;
-  grid.right = 0.2;                        // the last tick label
-  if (!one) grid.left = grid.right = 1.7;  // square: both axes are weights
-  start_panels(script, grid);
   const double reach = top > 0 ? 1.05 * top : 1;
   script.line("set xlabel 'bound on BOS mass' offset 0,0.5").line("set ylabel 'BOS mass' offset 1.4,0");
   script.value_axis(0, reach).y_axis(0, reach, one ? 0.25 : 0.05).line("unset label");
-  draw_legend(script, legend, grid.width, grid.height);
+  script.draw_legend();
   script.line("{}", one ? "set key top left Left reverse" : "unset key");
   script.line("plot x <= {:.9g} && x >= 0 ? x : NaN with lines linewidth 0.9 dashtype 2 linecolor rgb '{}' notitle{}",
               reach, colour::grey, plot);
-  script.line("unset multiplot");
-  return Figure{"sink-lemma", grid.width, grid.height, script.text()};
+  return script.figure("sink-lemma");
 }
 
 }  // namespace gainlens::reports

@@ -101,19 +101,17 @@ Maybe<Figure> sink_map_figure(Runs runs) {
 
   const bool one = mapped.size() == 1;
   const double width = one ? column_width : page_width;
-  const std::vector<LegendEntry> legend = legend_of_maps(maps);
   PanelGrid grid{width, 0};
   grid.columns = static_cast<int>(std::min<std::size_t>(mapped.size(), 3));
   grid.rows = static_cast<int>((mapped.size() + 2) / 3);
   grid.left = 0.4;
   grid.right = 0.52;
   grid.across = 0.95;
-  grid.bottom = 0.4 + legend_height(legend, width);
+  grid.bottom = 0.4;
   const double panel = std::clamp(0.125 * static_cast<double>(max_layers), 1.1, 2.5);  // it has to fit a first screen
   grid.height = grid.top + grid.bottom + panel * grid.rows + grid.down * (grid.rows - 1);
 
-  PlotScript script;
-  start_panels(script, grid);
+  PanelFigure script(grid, legend_of_maps(maps));
   script.viridis()
       .line("unset grid")
       .line("set border 0")
@@ -129,10 +127,10 @@ Maybe<Figure> sink_map_figure(Runs runs) {
     const std::string what = map.everywhere ? "sink mass" : "BOS mass";
     if (one) {
       script.line("unset label").line("set label \"{}\" at graph 0, graph 1 left offset 0, 0.8", what);
+      script.draw_legend();
     } else {
       script.panel(i, fmt::format("{}, {}", what, plain(mapped[i]->label())));
     }
-    if (i == 0) draw_legend(script, legend, grid.width, grid.height);
     const auto heads = static_cast<std::size_t>(mapped[i]->reader().heads());
     const auto layers = mapped[i]->reader().layers().size();
     script.line("set xrange [-0.5:{}]", static_cast<double>(heads) - 0.5)
@@ -141,8 +139,7 @@ Maybe<Figure> sink_map_figure(Runs runs) {
     script.line("set ytics ({})", layer_ticks(*mapped[i], static_cast<std::size_t>(panel / 0.1)));
     script.line("plot {}", plot_map(script, maps[i], i, panel / static_cast<double>(layers)));
   }
-  script.line("unset multiplot");
-  return Figure{"sink-map", grid.width, grid.height, script.text()};
+  return script.figure("sink-map");
 }
 
 }  // namespace gainlens::reports

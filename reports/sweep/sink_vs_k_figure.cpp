@@ -104,8 +104,7 @@ void label_correlations(PlotScript& script, const analyses::SinkCorrelation& cor
               coefficient(correlation.within_layers.pearson));
 }
 
-void draw(PlotScript& script, Runs runs, const Panel& panel, std::size_t index, const std::vector<LegendEntry>& legend,
-          const PanelGrid& grid) {
+void draw(PanelFigure& script, Runs runs, const Panel& panel, std::size_t index) {
   std::string plot;
   Extent extent;
   bool any = false;
@@ -122,7 +121,6 @@ void draw(PlotScript& script, Runs runs, const Panel& panel, std::size_t index, 
     }
   }
   script.panel(index, panel.title);
-  if (index == 0) draw_legend(script, legend, grid.width, grid.height);
   if (any) {
     plot.resize(plot.size() - 2);
     script.value_axis(extent.low, extent.high);
@@ -189,17 +187,14 @@ Maybe<Figure> sink_vs_k_figure(Runs runs) {
   const bool one = runs.size() == 1;
   const SinkVsK& first = runs.front().of(analyses::sink_vs_k);
   const std::vector<LegendEntry> legend = one ? name_shapes(first) : name_runs(labels_of(runs), LegendMark::marker);
-  const double strip = legend_height(legend, page_width);
   const double top = std::max((one ? 1.3 : 1.05) * largest_mass(runs), 0.02);  // room for the coefficients
 
-  PanelGrid grid{page_width, 2.3 + strip};
+  PanelGrid grid{page_width, 2.3};
   grid.columns = static_cast<int>(panels.size());
   grid.right = one ? 0.55 : 0.12;
   grid.across = 0.2;
   grid.left = 0.6;  // tick labels and the axis label
-  grid.bottom += strip;
-  PlotScript script;
-  start_panels(script, grid);
+  PanelFigure script(grid, legend);
   script.layer_colours(coloured_layers(first)).line("unset colorbox");
   script.y_axis(0, top, 0).line("unset key");
   threshold_lines(script, largest_mass(runs));
@@ -209,10 +204,9 @@ Maybe<Figure> sink_vs_k_figure(Runs runs) {
     if (one && i + 1 == panels.size()) {
       script.line("set colorbox user origin screen 0.935, graph 0 size screen 0.012, graph 1 noborder");
     }
-    draw(script, runs, panels[i], i, legend, grid);
+    draw(script, runs, panels[i], i);
   }
-  script.line("unset multiplot");
-  return Figure{"sink-vs-k", grid.width, grid.height, script.text()};
+  return script.figure("sink-vs-k");
 }
 
 }  // namespace gainlens::reports

@@ -6,7 +6,6 @@
 #include "reports/sweep/sections.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 
 namespace gainlens::reports {
@@ -93,7 +92,7 @@ struct Plots {
   std::string by_key;
   double first_layer = 1e9;
   double last_layer = -1e9;
-  double least = std::numeric_limits<double>::infinity(), largest = 0;  ///< norm that is drawn
+  Extent norms;  ///< that are drawn
   std::size_t layers = 0;
 };
 
@@ -126,12 +125,7 @@ Plots collect(PlotScript& script, Runs runs) {
     plots.first_layer = std::min(plots.first_layer, layers.front()[0]);
     plots.last_layer = std::max(plots.last_layer, layers.back()[0]);
     plots.layers = std::max(plots.layers, layers.size());
-    for (const std::vector<double>& row : layers) {
-      for (std::size_t column = 1; column < row.size(); ++column) {
-        plots.least = std::min(plots.least, row[column]);
-        plots.largest = std::max(plots.largest, row[column]);
-      }
-    }
+    plots.norms.add(layers, {1, 2, 3});
     script.data(fmt::format("layers_{}", run), layers);
     script.data(fmt::format("ratios_{}", run), runs.size() == 1 ? points : mean_ratios(points, run, runs.size()));
     if (runs.size() > 1) add_run(plots, run);
@@ -146,32 +140,29 @@ Plots collect(PlotScript& script, Runs runs) {
 }  // namespace
 
 Maybe<Figure> value_norms_figure(Runs runs) {
-  PlotScript script;
+  const bool one = runs.size() == 1;
+  std::vector<LegendEntry> legend = name_runs(labels_of(runs));
+  if (one)
+    legend = {{"BOS", colour::vermillion, 7, 1}, {"keys 1–7", colour::green, 9, 2}, {"later keys", colour::grey, 4, 3}};
+  PanelGrid grid{page_width, 2.1};
+  grid.columns = 2;
+  grid.right = one ? 0.55 : 0.12;
+  PanelFigure script(grid, legend);
   const Plots plots = collect(script, runs);
   if (plots.layers == 0) {
     const auto& result = runs.front().of(value_norms_of);
     return Maybe<Figure>::none(result ? "every value is zero" : result.reason());
   }
-  const bool one = runs.size() == 1;
-  std::vector<LegendEntry> legend = name_runs(labels_of(runs));
-  if (one)
-    legend = {{"BOS", colour::vermillion, 7, 1}, {"keys 1–7", colour::green, 9, 2}, {"later keys", colour::grey, 4, 3}};
-  PanelGrid grid{page_width, 2.1 + legend_height(legend, page_width)};
-  grid.columns = 2;
-  grid.right = one ? 0.55 : 0.12;
-  grid.bottom += legend_height(legend, page_width);
-  start_panels(script, grid);
   // The first layers' values can be ten times as long as the others'.
-  const bool logarithmic = plots.least > 0 && plots.largest > 10 * plots.least;
+  const bool logarithmic = plots.norms.low > 0 && plots.norms.high > 10 * plots.norms.low;
   script.line("set offsets 0, 0, graph 0.06, 0").line("unset key");
   if (logarithmic)
-    script.line("set logscale y").line("set yrange [{:.9g}:{:.9g}]", 0.8 * plots.least, 1.25 * plots.largest);
+    script.line("set logscale y").line("set yrange [{:.9g}:{:.9g}]", 0.8 * plots.norms.low, 1.25 * plots.norms.high);
   script.line("set xlabel 'layer' offset 0,0.5")
       .line("{}", logarithmic ? "" : "set yrange [0:*]")
       .line("set xtics {} nomirror", plots.layers > 16 ? 4 : 1);
   script.line("set xrange [{}:{}]", plots.first_layer - 0.5, plots.last_layer + 0.5);
   script.panel(0, "value norm ‖{/:Italic v}‖_2" + std::string(one ? "" : ": BOS; later keys dotted"));
-  draw_legend(script, legend, grid.width, grid.height);
   script.line("plot {}", plots.by_layer);
   script.line("unset logscale y").line("set yrange [0:*]");
 
@@ -185,8 +176,7 @@ Maybe<Figure> value_norms_figure(Runs runs) {
         .line("set label 'layer' at screen 0.935, graph 1 left offset 0,0.8");
   }
   script.line("plot 1 with lines linewidth 0.7 dashtype 3 linecolor rgb '{}' notitle, {}", colour::grey, plots.by_key);
-  script.line("unset multiplot");
-  return Figure{"value-norms", grid.width, grid.height, script.text()};
+  return script.figure("value-norms");
 }
 
 }  // namespace gainlens::reports

@@ -93,26 +93,21 @@ Maybe<Figure> learning_curves_figure(std::span<const LabelledCurves> arms, const
     if (!arm.curves.empty()) legend.push_back(name_run(arm.label, arm.style));
   }
   const bool loss = has(arms, &ArmCurve::loss);
-  PanelGrid grid{page_width, 2.3 + legend_height(legend, page_width)};
+  PanelGrid grid{page_width, 2.3};
   grid.columns = loss ? 2 : 1;
   grid.left = 0.5;
-  grid.bottom += legend_height(legend, page_width);
-  PlotScript script;
-  start_panels(script, grid);
+  PanelFigure script(grid, legend);
   script.value_axis(1, static_cast<double>(std::max<std::size_t>(epochs, 2)));
   if (epochs <= 5) script.line("set xtics 1");  // there is no epoch 1.5
   script.line("set xlabel 'epoch' offset 0,0.5");
   std::size_t panel = 0;
   if (loss) {
     script.panel(panel++, "training loss (nats)");
-    draw_legend(script, legend, grid.width, grid.height);
     draw_panel(script, arms, &ArmCurve::loss, "loss");
   }
   script.panel(panel++, fmt::format("{} {}", metric.held_out, plain(metric.title)));
-  if (!loss) draw_legend(script, legend, grid.width, grid.height);
   draw_panel(script, arms, &ArmCurve::values, "metric");
-  script.line("unset multiplot");
-  return Figure{name, grid.width, grid.height, script.text()};
+  return script.figure(name);
 }
 
 std::string learning_curves_in_words(std::span<const LabelledCurves> arms, const CurveMetric& metric) {
