@@ -1,14 +1,15 @@
 #include "analyses/gain_decisions.h"
+#include "core/counted.h"
 #include "reports/comparison/decided_changes.h"
-#include "reports/recommend/forest_figure.h"
+#include "reports/comparison/forest.h"
 #include "reports/recommend/paper_numbers.h"
 #include "reports/recommend/sections.h"
 #include "reports/words/compare_words.h"
 
-#include "core/counted.h"
-
 #include <cmath>
+#include <set>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace gainlens::reports {
@@ -16,6 +17,36 @@ namespace {
 
 using analyses::GainDecision;
 using analyses::MetricGain;
+
+Maybe<ForestRow> row_of(const ComparedArms& arms, const MetricGain& gain) {
+  Maybe<Interval> naive = naive_relative_interval(gain.seeds);
+  if (naive) naive = Interval{100 * naive->low, 100 * naive->high};
+  return forest_row(arms.candidate_style, gain.log_ratio, naive,
+                    [](double log_ratio) { return 100 * std::expm1(log_ratio); });
+}
+
+/// The relative change of every metric in percent.
+Forest forest_of(Comparisons comparisons) {
+  std::vector<std::pair<std::string, std::string>> compared;
+  std::set<std::string> splits;
+  for (const ComparedArms& arms : comparisons) {
+    compared.emplace_back(arms.comparison.candidate, printable(arms.comparison.data_set, 60));
+    splits.insert(arms.comparison.split);
+  }
+  Forest forest{.groups = {},
+                .names = forest_names(compared, splits.size()),
+                .rows = {},
+                .axis = fmt::format("change against {} (%)", baseline_of(comparisons)),
+                .unit = "user",
+                .number = [](double percent) { return change_number(percent / 100); }};
+  const std::size_t metrics = comparisons.front().comparison.metrics.size();
+  for (std::size_t metric = 0; metric < metrics; ++metric) {
+    forest.groups.push_back(comparisons.front().comparison.metrics[metric].metric.title());
+    auto& group = forest.rows.emplace_back();
+    for (const ComparedArms& arms : comparisons) group.push_back(row_of(arms, arms.comparison.metrics[metric]));
+  }
+  return forest;
+}
 
 std::vector<DecidedChange> decided(Comparisons comparisons) {
   std::vector<DecidedChange> changes;
@@ -60,11 +91,12 @@ std::vector<Block> decisions_blocks(Comparisons comparisons) {
                                                      [](const MetricGain& gain) { return gain.metric.title(); });
     if (!far.empty()) all.push_back(paragraph(arms.title + ": " + far));
   }
-  const Caption caption = {forest_in_words(comparisons),
+  const Forest forest = forest_of(comparisons);
+  const Caption caption = {fmt::format("The relative change of each metric against {}. {}", baseline_of(comparisons),
+                                       forest_lines_in_words(forest)),
                            "It shows which changes are larger than what other seeds and other users would bring about.",
                            forest_cannot};
-  all.emplace_back(
-      CaptionedFigure{"forest", "Gains with their intervals", caption, forest_figure(comparisons, "forest")});
+  all.emplace_back(CaptionedFigure{"forest", "Gains with their intervals", caption, forest_figure(forest, "forest")});
   return all;
 }
 
