@@ -1,13 +1,41 @@
-#include "reports/recommend/run_sections.h"
-
+#include "analyses/checks/training_checks.h"
 #include "core/number_ranges.h"
+#include "reports/page/typography.h"
 #include "reports/recommend/paper_numbers.h"
+#include "reports/recommend/run_sections.h"
+#include "reports/words/checks_table.h"
 #include "reports/words/numbers.h"
 
 #include <algorithm>
 
 namespace gainlens::reports {
 namespace {
+
+std::vector<Block> run_files_blocks(TrainedRuns runs) {
+  return {Html{fmt::format(
+      "<p>Beside this page lie every figure as SVG, PDF and PNG, every number in <code>summary.json</code> and "
+      "<code>tables/*.csv</code>, and every table of this page as LaTeX in <code>tables/*.tex</code>. The paper is "
+      "<cite>Precision Tracked Transformer via Kalman Filtering, Kriging and Process Noise</cite> (Long, Agarwal, "
+      "Markovic-Voronov, Wang, Li). All numbers come from <code>run.h5</code>: the ranks of the test items, and the "
+      "learning curves. The SHA-256 of the split begins with <code>{}</code>; <code>summary.json</code> has the "
+      "whole.</p>\n",
+      escape_html(short_checksum(runs.front().run().split())))}};
+}
+
+/// A report refuses a run whose files have changed.
+std::vector<analyses::CheckResult> results_of(const TrainedRun& trained) {
+  return analyses::run_checks(analyses::recommender_checks(), analyses::CheckedRecommenders(trained.run()));
+}
+
+std::vector<Block> run_checks_blocks(TrainedRuns runs) {
+  PaperTable table = checks_table();
+  table.rows = checks_rows(results_of(runs.front()));
+  return {std::move(table)};
+}
+
+void add_run_checks_json(const TrainedRun& trained, OrderedJson& summary) {
+  summary["checks"] = analyses::to_json(results_of(trained)).at("checks");
+}
 
 using Row = std::vector<std::string>;
 
@@ -129,6 +157,21 @@ void add_run_facts_json(const TrainedRun& trained, OrderedJson& summary) {
 }
 
 }  // namespace
+
+const Section<TrainedRun> run_files_section = {
+    .name = "files",
+    .title = "Files",
+    .question = "Which files lie beside the page, and from which was it made?",
+    .blocks = run_files_blocks};
+
+const Section<TrainedRun> run_checks_section = {
+    .name = "checks",
+    .title = "Checks",
+    .question = "Is something wrong with the trainings, and what can one do?",
+    .files = {"checks"},
+    .keys = {"checks"},
+    .blocks = run_checks_blocks,
+    .add_json = add_run_checks_json};
 
 const Section<TrainedRun> run_facts_section = {.name = "run",
                                                .title = "What was trained",
