@@ -60,6 +60,14 @@ Audit audit(const runfile::RunReader& reader, const Options& options) {
           .notes = notes_of(reader, lengths, lemma)};
 }
 
+OrderedJson to_json(const PriorShare& group) {
+  return {{"heads", group.heads},
+          {"n_eff", group.n_eff},
+          {"residual", group.residual},
+          {"share", group.share},
+          {"fading_share", group.fading}};
+}
+
 OrderedJson to_json(const Audit& audit) {
   OrderedJson json{{"lengths", tokens_of(audit.lengths)},
                    {"lengths_rule", audit.lengths_rule},
@@ -67,28 +75,9 @@ OrderedJson to_json(const Audit& audit) {
                    {"bos", audit.bos},
                    {"head_dim", audit.head_dim}};
   json["lemma"] = audit.lemma ? to_json(*audit.lemma) : OrderedJson{{"reason", audit.lemma.reason()}};
-  if (audit.short_keys) {
-    json["short_valued_keys"] = OrderedJson::array();
-    for (const ShortKey& key : *audit.short_keys) json["short_valued_keys"].push_back(to_json(key));
-  } else {
-    json["short_valued_keys"] = nullptr;
-    json["short_valued_keys_reason"] = audit.short_keys.reason();
-  }
-  if (audit.prior_shares) {
-    json["prior_shares"] = OrderedJson::array();
-    for (const PriorShare& group : *audit.prior_shares) {
-      json["prior_shares"].push_back({{"heads", group.heads},
-                                      {"n_eff", group.n_eff},
-                                      {"residual", group.residual},
-                                      {"share", group.share},
-                                      {"fading_share", group.fading}});
-    }
-  } else {
-    json["prior_shares"] = nullptr;
-    json["prior_shares_reason"] = audit.prior_shares.reason();
-  }
-  json["statements"] = OrderedJson::array();
-  for (const Statement& statement : audit.statements) json["statements"].push_back(to_json(statement));
+  put(json, "short_valued_keys", audit.short_keys);
+  put(json, "prior_shares", audit.prior_shares);
+  json["statements"] = to_json(audit.statements);
   json["notes"] = audit.notes;
   return json;
 }

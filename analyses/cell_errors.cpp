@@ -12,14 +12,14 @@ namespace {
 
 constexpr std::array<std::string_view, 3> inputs = {"n_eff", "residual", "kalman_gain"};
 
-OrderedJson cell_json(const CellError& cell) {
+}  // namespace
+
+OrderedJson to_json(const CellError& cell) {
   return {{"layer", cell.layer},
           {"head", cell.head},
           {"max_relative_error", cell.max_relative_error},
           {"max_constant_error", cell.max_constant_error}};
 }
-
-}  // namespace
 
 Maybe<CellErrors> cell_errors(const runfile::RunReader& reader, const Options& options) {
   if (const std::string reason = other_estimator(reader.request()); !reason.empty())
@@ -77,9 +77,8 @@ OrderedJson to_json(const CellErrors& errors) {
   json["median_max_relative_error"] = errors.median_error;
   json["median_max_constant_error"] = errors.median_constant_error;
   json["heads_better_than_constant"] = errors.better_than_constant;
-  json["worst"] = cell_json(errors.worst);
-  json["cells"] = OrderedJson::array();
-  for (const CellError& cell : errors.cells) json["cells"].push_back(cell_json(cell));
+  json["worst"] = to_json(errors.worst);
+  json["cells"] = to_json(errors.cells);
   return json;
 }
 

@@ -181,9 +181,4 @@ OrderedJson to_json(const CrossedEstimate& estimate) {
   return json;
 }
 
-void put(OrderedJson& object, std::string_view name, const Maybe<CrossedEstimate>& estimate) {
-  if (!estimate) return put(object, name, Measured::none(estimate.reason()));
-  object[std::string(name)] = to_json(*estimate);
-}
-
 }  // namespace gainlens::analyses

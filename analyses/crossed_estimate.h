@@ -73,6 +73,5 @@ Maybe<Interval> stated_interval(const Maybe<CrossedEstimate>& estimate);
 Measured stated_p(const Maybe<CrossedEstimate>& estimate);
 
 OrderedJson to_json(const CrossedEstimate& estimate);
-void put(OrderedJson& object, std::string_view name, const Maybe<CrossedEstimate>& estimate);
 
 }  // namespace gainlens::analyses

@@ -94,15 +94,6 @@ void summarise(GainTheory& theory) {
                            : Measured::none("K does not change with length, so the constant has no error");
 }
 
-template <typename Result>
-void put_result(OrderedJson& object, const std::string& name, const Maybe<Result>& result) {
-  if (result) {
-    object[name] = to_json(*result);
-  } else {
-    put(object, name, Measured::none(result.reason()));
-  }
-}
-
 void put_mean(OrderedJson& object, const std::string& name, const Maybe<Aggregate>& aggregate) {
   put(object, name, aggregate ? Measured(aggregate->mean) : Measured::none(aggregate.reason()));
 }
@@ -166,8 +157,8 @@ OrderedJson to_json(const GainTheory& theory) {
   json["margin"] = theory.margin;
   json["margin_meaning"] = "largest error of the formula, relative to K, that still counts as no error";
   json["paper_max_relative_error"] = paper_theory_error;
-  put_result(json, "unseen_text", theory.unseen);
-  put_result(json, "by_head", theory.cells);
+  put(json, "unseen_text", theory.unseen);
+  put(json, "by_head", theory.cells);
   return json;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace gainlens::analyses {
 
@@ -48,5 +49,21 @@ struct Interval {
 void put(OrderedJson& object, std::string_view name, const Measured& value);
 /// `object[name]` = [low, high]; if it is missing, as for a number.
 void put(OrderedJson& object, std::string_view name, const Maybe<Interval>& value);
+/// `object[name]` = to_json() of a result; if it is missing, as for a number.
+template <typename Result>
+void put(OrderedJson& object, std::string_view name, const Maybe<Result>& result) {
+  if (result)
+    object[std::string(name)] = to_json(*result);
+  else
+    put(object, name, Measured::none(result.reason()));
+}
+
+/// A list of to_json() of each.
+template <typename Result>
+OrderedJson to_json(const std::vector<Result>& results) {
+  OrderedJson list = OrderedJson::array();
+  for (const Result& result : results) list.push_back(to_json(result));
+  return list;
+}
 
 }  // namespace gainlens::analyses

@@ -70,6 +70,8 @@ void put_all(OrderedJson& json, std::string_view name, const std::vector<std::st
   json[std::string(name)] = by_name;
 }
 
+}  // namespace
+
 OrderedJson to_json(const FisherTest& test) {
   OrderedJson json;
   json["chi_squared"] = test.chi_squared;
@@ -97,14 +99,6 @@ OrderedJson to_json(const RandomEffects& effects) {
   json["p"] = effects.p;
   return json;
 }
-
-template <typename Test>
-void put_test(OrderedJson& json, std::string_view name, const Maybe<Test>& test) {
-  if (!test) return put(json, name, Measured::none(test.reason()));
-  json[std::string(name)] = to_json(*test);
-}
-
-}  // namespace
 
 FisherTest fisher(std::span<const double> p) {
   ASSERT(!p.empty(), "Fisher's method without a p");
@@ -229,10 +223,10 @@ OrderedJson to_json(const PooledDataSets& pooled) {
   if (const std::string note = few_seeds_note(pooled.fewest_seeds); !note.empty()) json["p_note"] = note;
   put_all(json, "paired_t_naive_p_holm", pooled.names, pooled.naive_holm);
   put_all(json, "crossed_p_holm", pooled.names, pooled.crossed_holm);
-  put_test(json, "fisher_naive", pooled.naive_fisher);
-  put_test(json, "stouffer_naive", pooled.naive_stouffer);
-  put_test(json, "stouffer_crossed", pooled.crossed_stouffer);
-  put_test(json, "random_effects_log_ratio", pooled.relative_gain);
+  put(json, "fisher_naive", pooled.naive_fisher);
+  put(json, "stouffer_naive", pooled.naive_stouffer);
+  put(json, "stouffer_crossed", pooled.crossed_stouffer);
+  put(json, "random_effects_log_ratio", pooled.relative_gain);
   json["joint_sign_flips"] = to_json(pooled.flips);
   put(json, "seed_correlation", pooled.seed_correlation);
   return json;

@@ -27,8 +27,7 @@ OrderedJson metrics_json(const ArmComparison& comparison) {
   OrderedJson metrics = OrderedJson::object();
   for (const MetricGain& gain : comparison.metrics) {
     OrderedJson json = to_json(static_cast<const ScoreGain&>(gain));
-    json["regression"] = gain.regression ? to_json(*gain.regression) : OrderedJson(nullptr);
-    if (!gain.regression) json["regression_reason"] = gain.regression.reason();
+    put(json, "regression", gain.regression);
     put_paper(json, comparison, gain.metric);
     metrics[gain.metric.name()] = std::move(json);
   }

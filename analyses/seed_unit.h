@@ -71,6 +71,5 @@ BootstrapGains bootstrap_gain(const PairedUnits& pairs, std::span<const SignedGr
                               const Resamples& resamples = {});
 
 OrderedJson to_json(const SeedUnitBootstrap& bootstrap);
-void put(OrderedJson& object, std::string_view name, const Maybe<SeedUnitBootstrap>& bootstrap);
 
 }  // namespace gainlens::analyses

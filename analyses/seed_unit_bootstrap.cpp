@@ -205,9 +205,4 @@ OrderedJson to_json(const SeedUnitBootstrap& bootstrap) {
   return json;
 }
 
-void put(OrderedJson& object, std::string_view name, const Maybe<SeedUnitBootstrap>& bootstrap) {
-  if (!bootstrap) return put(object, name, Measured::none(bootstrap.reason()));
-  object[std::string(name)] = to_json(*bootstrap);
-}
-
 }  // namespace gainlens::analyses

@@ -325,12 +325,10 @@ Sensitivity sensitivity(const std::filesystem::path& path, const Run& run, const
           .left_out = std::move(left_out)};
 }
 
-namespace {
-
 OrderedJson to_json(const SettingResult& setting) {
   OrderedJson json = {{"value", setting.value}, {"arm", setting.arm}, {"seeds", setting.seeds}};
-  json.update(analyses::to_json(setting.summary));
-  json["reference_same_seeds"] = analyses::to_json(setting.reference);
+  json.update(to_json(setting.summary));
+  json["reference_same_seeds"] = to_json(setting.reference);
   json["same_ranks"] = setting.same_ranks;
   put(json, "change",
       setting.change ? Measured(relative_change(setting.change->value)) : Measured::none(setting.change.reason()));
@@ -352,12 +350,9 @@ OrderedJson to_json(const KnobResult& knob, double margin) {
   put(json, "flat_p_holm", knob.flat_holm);
   const PaperKnob* const known = find_paper_knob(knob.key);
   json["paper"] = known == nullptr ? Json() : Json(known->says);
-  json["settings"] = OrderedJson::array();
-  for (const SettingResult& setting : knob.settings) json["settings"].push_back(to_json(setting));
+  json["settings"] = to_json(knob.settings);
   return json;
 }
-
-}  // namespace
 
 OrderedJson to_json(const Sensitivity& sensitivity) {
   OrderedJson json = {{"data_set", sensitivity.data_set}, {"backbone", sensitivity.backbone},

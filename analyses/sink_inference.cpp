@@ -22,15 +22,6 @@ std::optional<std::string> mixed_kinds(const ClusteredPairs& pairs, const std::v
   return fmt::format("the layers have {} kinds of attention ({})", kinds.size(), fmt::join(kinds, ", "));
 }
 
-template <typename LeftOut>
-void put_left_out(OrderedJson& json, std::string_view name, const Maybe<LeftOut>& result) {
-  if (result) {
-    json[std::string(name)] = to_json(*result);
-  } else {
-    put(json, name, Measured::none(result.reason()));
-  }
-}
-
 }  // namespace
 
 SinkDecision decide(const PermutationTest& blocks) {
@@ -62,8 +53,8 @@ OrderedJson to_json(const SinkInference& inference) {
   OrderedJson json;
   json["block_permutation"] = to_json(inference.blocks);
   json["circular_shift"] = to_json(inference.shift);
-  put_left_out(json, "layers_left_out", inference.layers);
-  put_left_out(json, "text_left_out", inference.text);
+  put(json, "layers_left_out", inference.layers);
+  put(json, "text_left_out", inference.text);
   json["decision"] = {{"test", inference.decision.test}, {"verdict", inference.decision.verdict}};
   put(json["decision"], "statistic", inference.decision.statistic);
   put(json["decision"], "null_mean", inference.decision.null_mean);

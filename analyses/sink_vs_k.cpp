@@ -268,33 +268,9 @@ OrderedJson to_json(const Correlation& c) {
   return json;
 }
 
-OrderedJson to_json(const SinkCorrelation& c) {
-  OrderedJson json;
-  json["pooled"] = to_json(c.pooled);
-  json["within_attention_type"] = OrderedJson::object();
-  for (const auto& [kind, value] : c.within_attention_type) json["within_attention_type"][kind] = to_json(value);
-  json["within_layers"] = to_json(c.within_layers);
-  json["by_layer"] = OrderedJson::array();
-  for (const auto& [layer, value] : c.by_layer) {
-    OrderedJson entry = to_json(value);
-    entry["layer"] = layer;
-    json["by_layer"].push_back(std::move(entry));
-  }
-  json["heads_left_out"] = c.left_out;
-  json["inference"] = to_json(c.inference);
-  return json;
-}
-
 OrderedJson correlations_to_json(const std::array<Maybe<SinkCorrelation>, gain_variants.size()>& correlations) {
   OrderedJson json = OrderedJson::object();
-  for (std::size_t v = 0; v < gain_variants.size(); ++v) {
-    const std::string name(gain_variants[v].name);
-    if (correlations[v]) {
-      json[name] = to_json(*correlations[v]);
-    } else {
-      put(json, name, Measured::none(correlations[v].reason()));
-    }
-  }
+  for (std::size_t v = 0; v < gain_variants.size(); ++v) put(json, gain_variants[v].name, correlations[v]);
   return json;
 }
 
@@ -325,6 +301,23 @@ OrderedJson apart_to_json(const std::vector<LayerApart>& layers) {
 }
 
 }  // namespace
+
+OrderedJson to_json(const SinkCorrelation& c) {
+  OrderedJson json;
+  json["pooled"] = to_json(c.pooled);
+  json["within_attention_type"] = OrderedJson::object();
+  for (const auto& [kind, value] : c.within_attention_type) json["within_attention_type"][kind] = to_json(value);
+  json["within_layers"] = to_json(c.within_layers);
+  json["by_layer"] = OrderedJson::array();
+  for (const auto& [layer, value] : c.by_layer) {
+    OrderedJson entry = to_json(value);
+    entry["layer"] = layer;
+    json["by_layer"].push_back(std::move(entry));
+  }
+  json["heads_left_out"] = c.left_out;
+  json["inference"] = to_json(c.inference);
+  return json;
+}
 
 SinkVsK sink_vs_k(const runfile::RunReader& reader, const Options& options) {
   const std::vector<Length> lengths = sink_lengths(reader, options);

@@ -45,6 +45,8 @@ void correct(std::vector<StratumGain>& strata) {
   }
 }
 
+}  // namespace
+
 OrderedJson to_json(const StratumGain& gain) {
   OrderedJson json;
   json["users"] = gain.users;
@@ -58,8 +60,6 @@ OrderedJson to_json(const StratumGain& gain) {
   put(json, "crossed_p_holm", gain.crossed_holm);
   return json;
 }
-
-}  // namespace
 
 StratumInteraction stratum_interaction(const PairedUnits& users, std::span<const std::size_t> stratum,
                                        std::size_t strata, std::size_t first, std::size_t second,
@@ -86,8 +86,7 @@ StratumInteraction stratum_interaction(const PairedUnits& users, std::span<const
 
 OrderedJson to_json(const StratumInteraction& interaction) {
   OrderedJson json;
-  json["strata"] = OrderedJson::array();
-  for (const StratumGain& gain : interaction.strata) json["strata"].push_back(to_json(gain));
+  json["strata"] = to_json(interaction.strata);
   OrderedJson contrast;
   contrast["first"] = interaction.first;
   contrast["second"] = interaction.second;

@@ -395,15 +395,7 @@ std::vector<Block> heads_blocks(Runs runs) {
 void add_heads_json(const SweepRun& run, OrderedJson& summary) {
   OrderedJson& maps = summary["heatmaps"] = OrderedJson::object();
   for (const HeatmapGroup& group : run.of(heatmap_groups)) {
-    for (const auto& [quantity, map] : group.maps) {
-      const std::string name(quantity);
-      if (map) {
-        maps[name] = to_json(*map);
-      } else {
-        maps[name] = nullptr;
-        maps[name + "_reason"] = map.reason();
-      }
-    }
+    for (const auto& [quantity, map] : group.maps) put(maps, quantity, map);
   }
 }
 

@@ -289,13 +289,7 @@ void add_sinks_json(const SweepRun& run, OrderedJson& summary) {
                                                 {"sinks", published->sinks},
                                                 {"head_chunk_pairs", published->cells},
                                                 {"sink_share", published->share()}};
-  const auto& sinks = run.of(analyses::sinks);
-  if (sinks) {
-    summary["sinks"] = to_json(*sinks);
-  } else {
-    summary["sinks"] = nullptr;
-    summary["sinks_reason"] = sinks.reason();
-  }
+  put(summary, "sinks", run.of(analyses::sinks));
 }
 
 std::vector<CsvTable> sinks_tables(const SweepRun& run) {

@@ -229,13 +229,7 @@ std::vector<Block> value_norms_blocks(Runs runs) {
 }
 
 void add_value_norms_json(const SweepRun& run, OrderedJson& summary) {
-  const auto& norms = run.of(value_norms_of);
-  if (norms) {
-    summary["value_norms"] = to_json(*norms);
-  } else {
-    summary["value_norms"] = nullptr;
-    summary["value_norms_reason"] = norms.reason();
-  }
+  put(summary, "value_norms", run.of(value_norms_of));
 }
 
 std::vector<CsvTable> value_norms_tables(const SweepRun& run) {
