@@ -1,8 +1,8 @@
 #include "analyses/comparison.h"
 
 #include "analyses/cells.h"
+#include "analyses/published_sinks.h"
 #include "analyses/selection.h"
-#include "analyses/sink_count.h"
 #include "analyses/sink_keys.h"
 #include "analyses/statistics.h"
 #include "core/check.h"

@@ -91,6 +91,22 @@ CrossedEstimate one_seed_estimate(double value, const Estimate& units, std::size
 
 }  // namespace
 
+Equivalence crossed_equivalence(const Maybe<CrossedEstimate>& estimate, double margin) {
+  if (!estimate) return no_equivalence(margin, 0, estimate.reason());
+  if (!estimate->p) return no_equivalence(margin, estimate->units, estimate->p.reason());
+  Equivalence found = test_equivalence(estimate->estimate(), estimate->units, margin);
+  if (!(*estimate->seed_variance > 0)) return found;
+  const Equivalence seeds =
+      test_equivalence({estimate->value, std::sqrt(*estimate->seed_variance), static_cast<double>(estimate->seeds - 1)},
+                       estimate->units, margin);
+  found.p = std::max(*found.p, *seeds.p);
+  found.difference_p = std::max(*found.difference_p, *seeds.difference_p);
+  found.exceeds_p = std::max(*found.exceeds_p, *seeds.exceeds_p);
+  if (seeds.interval->low < found.interval->low) found.interval = seeds.interval;
+  found.flatness = flatness_of(*found.p, *found.difference_p);
+  return found;
+}
+
 Maybe<CrossedEstimate> crossed_estimate(double value, std::span<const double> by_seed,
                                         std::span<const double> influence, double unit_degrees_of_freedom, double scale,
                                         const std::string& noun) {

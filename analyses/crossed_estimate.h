@@ -1,5 +1,6 @@
 #pragma once
 
+#include "analyses/equivalence.h"
 #include "analyses/measured.h"
 #include "analyses/statistics.h"
 #include "core/json.h"
@@ -73,5 +74,10 @@ Maybe<Interval> stated_interval(const Maybe<CrossedEstimate>& estimate);
 Measured stated_p(const Maybe<CrossedEstimate>& estimate);
 
 OrderedJson to_json(const CrossedEstimate& estimate);
+
+/// Two one-sided tests of an estimate against ±margin, with the error over seeds and units and with that of the seeds
+/// alone. As for CrossedEstimate, the larger p and the wider interval are stated.
+/// Missing like `estimate`, and with fewer than `fewest_crossed_seeds`.
+Equivalence crossed_equivalence(const Maybe<CrossedEstimate>& estimate, double margin);
 
 }  // namespace gainlens::analyses

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "analyses/arm_pairs.h"
-#include "analyses/crossed_equivalence.h"
+#include "analyses/crossed_estimate.h"
 #include "analyses/options.h"
-#include "analyses/score_gain.h"
+#include "analyses/seed_unit.h"
 #include "core/json.h"
 #include "core/unit_scores.h"
 

@@ -2,7 +2,6 @@
 
 #include "analyses/holm.h"
 #include "analyses/permutation.h"
-#include "analyses/skewness.h"
 #include "analyses/statistics.h"
 #include "core/check.h"
 #include "core/counted.h"

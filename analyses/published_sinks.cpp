@@ -4,8 +4,23 @@
 #include "core/quantity.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace gainlens::analyses {
+namespace {}  // namespace
+
+void SinkCount::add(double column_mean) {
+  cells += std::isfinite(column_mean) ? 1 : 0;
+  sinks += column_mean > column_mean_threshold ? 1 : 0;
+}
+
+void SinkCount::add(const Cells& column_means, std::size_t length, std::int64_t sample,
+                    const std::vector<std::size_t>& layers, std::size_t key) {
+  for (const std::size_t layer : layers) {
+    for (std::size_t head = 0; head < column_means.heads(); ++head)
+      add(column_means.at(length, sample, layer, head, key));
+  }
+}
 
 Maybe<SinkCount> published_sinks(const runfile::RunReader& reader, const Options& /*options*/) {
   const std::vector<Length> lengths = usable_lengths(reader);

@@ -2,7 +2,6 @@
 
 #include "analyses/measured.h"
 #include "analyses/options.h"
-#include "analyses/outlying_value.h"
 #include "analyses/paired_units.h"
 #include "analyses/sign_tests.h"
 #include "core/json.h"
@@ -12,6 +11,19 @@
 #include <string>
 
 namespace gainlens::analyses {
+
+/// The value that lies farthest from the others.
+struct OutlyingValue {
+  std::size_t place;
+  double p;  ///< how often the farthest of so many normal values lies as far from the others
+};
+
+/// Grubbs' test, two-sided: the distance of a value from the mean of the others in units of its error, Student's t with
+/// n - 2 degrees of freedom, times n (Bonferroni).
+/// Source: Grubbs 1950.
+/// Missing with fewer than three values, and where all others are alike: nothing shows their spread then.
+/// @param values  finite
+Maybe<OutlyingValue> outlying_value(std::span<const double> values);
 
 /// One arm: its runs differ in their seed.
 struct ArmSummary {

@@ -146,6 +146,23 @@ void check_groups(const PairedUnits& pairs, std::span<const SignedGroup> groups)
 
 }  // namespace
 
+ScoreGain score_gain(const PairedUnits& pairs, std::span<const std::size_t> cluster, const Resampling& resampling,
+                     const Resamples& resamples) {
+  const std::vector<SignedGroup> all = {all_units(pairs)};
+  const SeedMeans means = seed_means(pairs);
+  return {means.differences, compare_seeds(means, resampling), crossed_gain(pairs, all, GainScale::difference, cluster),
+          crossed_gain(pairs, all, GainScale::log_ratio, cluster), bootstrap_gain(pairs, all, resamples)};
+}
+
+OrderedJson to_json(const ScoreGain& gain) {
+  OrderedJson json = {{"seeds", to_json(gain.seeds)}};
+  put(json, "difference", gain.difference);
+  put(json, "log_ratio", gain.log_ratio);
+  put(json, "bootstrap_difference", gain.bootstrap.difference);
+  put(json, "bootstrap_log_ratio", gain.bootstrap.log_ratio);
+  return json;
+}
+
 SignedGroup all_units(const PairedUnits& pairs) {
   SignedGroup group{std::vector<std::size_t>(pairs.units), 1};
   std::iota(group.units.begin(), group.units.end(), std::size_t{0});

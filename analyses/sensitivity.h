@@ -1,7 +1,6 @@
 #pragma once
 
 #include "analyses/arm_pairs.h"
-#include "analyses/crossed_equivalence.h"
 #include "analyses/crossed_estimate.h"
 #include "analyses/measured.h"
 #include "analyses/seed_comparison.h"

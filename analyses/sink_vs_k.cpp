@@ -1,7 +1,7 @@
 #include "analyses/sink_vs_k.h"
 
 #include "analyses/cells.h"
-#include "analyses/sink_count.h"
+#include "analyses/published_sinks.h"
 #include "analyses/sink_keys.h"
 #include "core/counted.h"
 #include "core/quantity.h"

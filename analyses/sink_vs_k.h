@@ -1,8 +1,8 @@
 #pragma once
 
 #include "analyses/options.h"
+#include "analyses/published_sinks.h"
 #include "analyses/selection.h"
-#include "analyses/sink_count.h"
 #include "analyses/sink_inference.h"
 #include "analyses/statistics.h"
 

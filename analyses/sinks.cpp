@@ -1,6 +1,6 @@
 #include "analyses/sinks.h"
 
-#include "analyses/sink_count.h"
+#include "analyses/published_sinks.h"
 #include "core/check.h"
 
 #include <algorithm>

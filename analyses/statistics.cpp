@@ -71,6 +71,15 @@ void check_pairs(std::span<const double> x, std::span<const double> y) {
 
 }  // namespace
 
+Measured skewness(std::span<const double> values, double scale) {
+  if (values.size() < 3) return Measured::none("a skewness needs at least 3 values");
+  if (alike(values, scale)) return Measured::none("all values are alike");
+  const double centre = mean(values), deviation = std::sqrt(population_variance(values));
+  double cubes = 0;
+  for (const double value : values) cubes += std::pow((value - centre) / deviation, 3);
+  return cubes / static_cast<double>(values.size());
+}
+
 bool is_rounding(double number, double scale) {
   return std::abs(number) <= rounding_share * scale;
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "analyses/stratified_users.h"
+#include "analyses/stratum_interaction.h"
 
 #include <cstddef>
 #include <string>

@@ -1,6 +1,6 @@
 #include "analyses/sink_keys.h"
+#include "analyses/audit.h"
 
-#include "analyses/short_keys.h"
 #include "analyses/sink_vs_k.h"
 #include "analyses/synthetic_run.h"
 #include "core/error.h"

@@ -1,5 +1,4 @@
 #include "analyses/statistics.h"
-#include "analyses/skewness.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

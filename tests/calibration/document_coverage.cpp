@@ -1,8 +1,7 @@
+#include "analyses/inactive_heads.h"
 #include "calibration/coverage.h"
 
 #include "analyses/equivalence.h"
-#include "analyses/exceedance.h"
-#include "analyses/skewness.h"
 #include "analyses/statistics.h"
 #include "calibration/normal.h"
 #include "core/random.h"

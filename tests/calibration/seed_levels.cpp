@@ -1,5 +1,4 @@
 #include "analyses/crossed_estimate.h"
-#include "analyses/outlying_value.h"
 #include "analyses/seed_comparison.h"
 #include "calibration/normal.h"
 #include "calibration/seed_coverage.h"
