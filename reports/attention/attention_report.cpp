@@ -8,7 +8,6 @@
 #include "reports/section.h"
 #include "reports/terminal/attention_terminal.h"
 #include "reports/words/numbers.h"
-#include "reports/words/signed_interval.h"
 
 #include <fmt/ranges.h>
 

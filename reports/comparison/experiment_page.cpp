@@ -4,7 +4,6 @@
 #include "core/error.h"
 #include "reports/comparison/decided_changes.h"
 #include "reports/comparison/forest.h"
-#include "reports/page/html.h"
 #include "reports/page/typography.h"
 #include "reports/section.h"
 #include "reports/words/compare_words.h"

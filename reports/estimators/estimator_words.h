@@ -31,4 +31,7 @@ std::string estimator_in_words(bft::Estimator estimator);
 /// "unit variance"
 std::string scenario_in_words(analyses::TruthScenario scenario);
 
+/// The result as text tables for a terminal, ended by a line break. For programs: analyses::to_json().
+std::string print_estimators(const analyses::EstimatorTruth& truth);
+
 }  // namespace gainlens::reports

@@ -3,9 +3,11 @@
 #include "analyses/gate_arm_effects.h"
 #include "reports/figures/figure.h"
 #include "reports/made_report.h"
+#include "reports/words/facts.h"
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace gainlens::reports {
 
@@ -28,5 +30,15 @@ Maybe<Figure> gate_arms_figure(const analyses::GateArmEffects& effects);
 /// @throws InvalidArgument, RunFailed  see write_files()
 WrittenReport write_gate_arms_report(const analyses::GateArmEffects& effects, const std::string& of,
                                      const std::filesystem::path& out, const Writing& writing = {});
+
+/// What was measured, and how gates were calibrated.
+/// @param of  what was measured
+std::vector<Fact> gate_arms_facts(const analyses::GateArmEffects& effects, const std::string& of);
+
+/// "prediction 3 (gain in the place of the gate): supported"
+std::string gate_arms_ruling(const analyses::GateArmEffects& effects);
+
+/// The result of `gainlens gate-arms`. @param of  what was measured
+std::string print_gate_arms(const analyses::GateArmEffects& effects, const std::string& of);
 
 }  // namespace gainlens::reports

@@ -3,12 +3,10 @@
 #include "core/counted.h"
 #include "reports/effect_explorer.h"
 #include "reports/figures/figure_parts.h"
-#include "reports/page/html.h"
 #include "reports/page/page_style.h"
 #include "reports/page/typography.h"
 #include "reports/section.h"
 #include "reports/terminal/interventions_terminal.h"
-#include "reports/terminal/patching_terminal.h"
 
 #include <fmt/ranges.h>
 

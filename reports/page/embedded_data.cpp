@@ -1,7 +1,6 @@
 #include "reports/page/embedded_data.h"
 
 #include "core/check.h"
-#include "reports/page/base64.h"
 
 #include <zlib.h>
 
@@ -27,6 +26,20 @@ std::string deflated(const std::string& bytes) {
 }
 
 }  // namespace
+
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (std::size_t at = 0; at < bytes.size(); at += 3) {
+    const std::string_view three = bytes.substr(at, 3);
+    std::uint32_t bits = 0;
+    for (std::size_t i = 0; i < 3; ++i)
+      bits = bits << 8U | (i < three.size() ? static_cast<unsigned char>(three[i]) : 0U);
+    for (std::size_t i = 0; i < 4; ++i) text += i <= three.size() ? digits[bits >> (18U - 6U * i) & 63U] : '=';
+  }
+  return text;
+}
 
 std::size_t EmbeddedData::add(std::span<const double> values) {
   const std::size_t first = numbers.size();

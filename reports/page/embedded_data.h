@@ -10,6 +10,9 @@
 
 namespace gainlens::reports {
 
+/// Bytes as base64 with padding (RFC 4648, section 4), without line breaks.
+std::string base64(std::string_view bytes);
+
 /// What a part of the page's script works with: words, and numbers that words name by the place of the first of them.
 struct EmbeddedData {
   OrderedJson words = OrderedJson::object();

@@ -1,5 +1,5 @@
 #include "core/sha256.h"
-#include "reports/page/base64.h"
+#include "reports/page/embedded_data.h"
 #include "reports/page/page_script.h"
 
 namespace gainlens::reports {

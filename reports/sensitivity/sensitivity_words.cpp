@@ -2,13 +2,37 @@
 
 #include "analyses/paper_knobs.h"
 #include "core/counted.h"
+#include "core/number_ranges.h"
 #include "core/terminal_text.h"
 #include "reports/words/numbers.h"
 
 #include <fmt/format.h>
 
+#include <vector>
+
 namespace gainlens::reports {
 namespace {
+
+using analyses::KnobResult;
+using analyses::Sensitivity;
+
+std::string line_of(const std::vector<std::string>& cells) {
+  constexpr std::size_t widths[] = {10, 6, 8, 8, 23, 9, 9};
+  std::string line = "  ";
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    line += i + 1 == cells.size() ? cells[i] : fmt::format("{:<{}} ", cells[i], widths[i] - 1);
+  }
+  return line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
+}
+
+std::string print(const Sensitivity& sensitivity, const KnobResult& knob) {
+  std::string text = fmt::format("\n{}: {}\n", knob_name(knob), knob.in_words(sensitivity.margin));
+  if (const analyses::PaperKnob* const known = analyses::find_paper_knob(knob.key))
+    text += fmt::format("  paper: {}\n", known->says);
+  text += line_of(setting_headings()) + line_of(reference_cells(sensitivity, knob));
+  for (const analyses::SettingResult& setting : knob.settings) text += line_of(setting_cells(setting));
+  return text;
+}
 
 std::string deviation(const analyses::ArmSummary& summary) {
   return summary.deviation ? fmt::format("{:.4f}", *summary.deviation) : "–";
@@ -23,6 +47,26 @@ std::string change(const analyses::SettingResult& setting) {
 }
 
 }  // namespace
+
+std::string print_sensitivity(const Sensitivity& sensitivity) {
+  std::string text =
+      fmt::format("arm {} on {} ({}), {}, {} {}, {}; margin ±{:g}%\n", terminal_line(sensitivity.arm),
+                  terminal_line(sensitivity.data_set), terminal_line(sensitivity.backbone), sensitivity.metric.title(),
+                  sensitivity.seeds.size() == 1 ? "seed" : "seeds", number_ranges(sensitivity.seeds, " to "),
+                  counted(sensitivity.users, "user"), 100 * sensitivity.margin);
+  for (const KnobResult& knob : sensitivity.knobs) text += print(sensitivity, knob);
+  if (!sensitivity.left_out.empty()) text += "\nleft out:\n";
+  for (const analyses::LeftOutVariant& variant : sensitivity.left_out)
+    text += fmt::format("  {}: {}\n", terminal_line(variant.arm), terminal_line(variant.reason));
+  text += "\n" + power_in_words(sensitivity) + "\n";
+  text +=
+      "change, 95%, p: against the reference with the same seeds, over other seeds and other users, as compare does\n"
+      "Holm p: corrected for all settings of all knobs; a knob differs if one is at most 5%\n"
+      "flat: every setting is shown to lie within the margin (two one-sided tests). A change that is not significant\n"
+      "shows no flatness. flat within: the smallest margin within which the setting would be shown to be flat\n"
+      "paper: bft.tex, appendix ablations (Beauty, HR@10, 10 seeds). docs/analyses/sensitivity.md\n";
+  return text;
+}
 
 std::string knob_name(const analyses::KnobResult& knob) {
   const analyses::PaperKnob* const known = analyses::find_paper_knob(knob.key);

@@ -21,4 +21,7 @@ std::vector<std::string> reference_cells(const analyses::Sensitivity& sensitivit
 /// How far the seeds reach: what the median interval says of small changes.
 std::string power_in_words(const analyses::Sensitivity& sensitivity);
 
+/// The result as a text table for a terminal, ended by a line break. For programs: analyses::to_json().
+std::string print_sensitivity(const analyses::Sensitivity& sensitivity);
+
 }  // namespace gainlens::reports

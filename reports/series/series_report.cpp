@@ -8,7 +8,7 @@
 #include "reports/page/page_style.h"
 #include "reports/page/typography.h"
 #include "reports/section.h"
-#include "reports/sweep/run_names.h"
+#include "reports/sweep/run_words.h"
 #include "reports/words/numbers.h"
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 #include "analyses/sink_vs_k.h"
 #include "core/quantity.h"
 #include "reports/page/typography.h"
-#include "reports/words/counts.h"
+#include "reports/words/numbers.h"
 #include "runfile/query_windows.h"
 
 #include <fmt/ranges.h>

@@ -4,7 +4,6 @@
 #include "core/quantity.h"
 #include "reports/sweep/context_figure.h"
 #include "reports/sweep/run_words.h"
-#include "reports/words/counts.h"
 #include "reports/words/numbers.h"
 
 #include <algorithm>

@@ -5,7 +5,6 @@
 #include "core/quantity.h"
 #include "reports/page/typography.h"
 #include "reports/sweep/run_words.h"
-#include "reports/words/counts.h"
 #include "reports/words/numbers.h"
 
 #include <algorithm>

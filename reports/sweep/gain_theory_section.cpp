@@ -3,7 +3,6 @@
 #include "reports/figures/figure_parts.h"
 #include "reports/sweep/run_words.h"
 #include "reports/sweep/sections.h"
-#include "reports/words/counts.h"
 #include "reports/words/numbers.h"
 
 #include <algorithm>

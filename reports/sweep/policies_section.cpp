@@ -5,7 +5,7 @@
 #include "analyses/sink_vs_k.h"
 #include "reports/page/typography.h"
 #include "reports/sweep/run_words.h"
-#include "reports/words/counts.h"
+#include "reports/words/numbers.h"
 
 #include <algorithm>
 #include <map>

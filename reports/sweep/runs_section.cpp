@@ -4,9 +4,7 @@
 #include "analyses/statistics.h"
 #include "core/quantity.h"
 #include "reports/page/typography.h"
-#include "reports/sweep/run_names.h"
 #include "reports/sweep/run_words.h"
-#include "reports/words/counts.h"
 #include "reports/words/numbers.h"
 
 #include <algorithm>

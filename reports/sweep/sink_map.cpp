@@ -6,7 +6,6 @@
 #include "analyses/statistics.h"
 #include "core/error.h"
 #include "reports/sweep/sections.h"
-#include "reports/words/counts.h"
 #include "reports/words/numbers.h"
 
 #include <algorithm>

@@ -6,7 +6,6 @@
 #include "reports/page/typography.h"
 #include "reports/sweep/run_words.h"
 #include "reports/sweep/sink_vs_k_figure.h"
-#include "reports/words/counts.h"
 #include "reports/words/numbers.h"
 
 #include <fmt/ranges.h>

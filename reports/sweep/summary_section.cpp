@@ -3,11 +3,9 @@
 #include "reports/figures/figure_parts.h"
 #include "reports/page/typography.h"
 #include "reports/sweep/layer_ticks.h"
-#include "reports/sweep/run_names.h"
 #include "reports/sweep/run_words.h"
 #include "reports/sweep/sections.h"
 #include "reports/sweep/sink_map.h"
-#include "reports/words/counts.h"
 #include "reports/words/numbers.h"
 
 #include <algorithm>

@@ -6,9 +6,9 @@
 #include "reports/figures/palette.h"
 #include "reports/page/page_style.h"
 #include "reports/page/typography.h"
-#include "reports/sweep/run_names.h"
+#include "reports/sweep/run_words.h"
 #include "reports/sweep/sections.h"
-#include "reports/words/counts.h"
+#include "reports/words/numbers.h"
 
 namespace gainlens::reports {
 namespace {

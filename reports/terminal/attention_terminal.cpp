@@ -5,7 +5,6 @@
 #include "core/number_ranges.h"
 #include "core/terminal_text.h"
 #include "reports/words/numbers.h"
-#include "reports/words/signed_interval.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -2,7 +2,7 @@
 
 #include "core/error.h"
 #include "reports/measured.h"
-#include "reports/words/counts.h"
+#include "reports/words/numbers.h"
 
 #include <algorithm>
 #include <utility>

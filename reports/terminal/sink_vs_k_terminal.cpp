@@ -1,7 +1,7 @@
 #include "reports/terminal/sink_vs_k_terminal.h"
 
 #include "reports/measured.h"
-#include "reports/words/counts.h"
+#include "reports/words/numbers.h"
 
 #include <algorithm>
 #include <map>

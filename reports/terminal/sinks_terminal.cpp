@@ -2,7 +2,7 @@
 
 #include "analyses/published_sinks.h"
 #include "core/quantity.h"
-#include "reports/words/counts.h"
+#include "reports/words/numbers.h"
 
 #include <fmt/ranges.h>
 

@@ -2,6 +2,8 @@
 
 #include "core/error.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 namespace gainlens::reports {
@@ -16,6 +18,16 @@ std::string with_minus(std::string text) {
 }
 
 }  // namespace
+
+std::string layers_in_words(const std::vector<std::int64_t>& layers) {
+  return (layers.size() == 1 ? "layer " : "layers ") + number_ranges(layers);
+}
+
+std::string with_signed_interval(const Measured& value, const Maybe<Interval>& interval) {
+  if (!value) return "–";
+  return fmt::format("{:+.3f} {}", *value,
+                     interval ? fmt::format("[{:+.3f}, {:+.3f}]", interval->low, interval->high) : "–");
+}
 
 std::string shown(double number) {
   if (!std::isfinite(number)) return nothing;

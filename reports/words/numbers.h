@@ -2,9 +2,13 @@
 
 #include "analyses/cells.h"
 #include "analyses/context.h"
+#include "core/counted.h"
+#include "core/number_ranges.h"
 #include "reports/measured.h"
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace gainlens::reports {
 
@@ -26,5 +30,11 @@ std::string with_interval(const std::string& value, const Maybe<Interval>& inter
 
 /// The first twelve digits of a checksum; the whole one is in summary.json.
 std::string short_checksum(const std::string& checksum);
+
+/// "+0.123 [+0.045, +0.201]"; a dash for what is missing.
+std::string with_signed_interval(const Measured& value, const Maybe<Interval>& interval);
+
+/// "layer 3", "layers 0-3, 7".
+std::string layers_in_words(const std::vector<std::int64_t>& layers);
 
 }  // namespace gainlens::reports

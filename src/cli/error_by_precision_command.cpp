@@ -10,7 +10,6 @@
 #include "core/progress.h"
 #include "recommend/user_states.h"
 #include "reports/error_order/error_order_report.h"
-#include "reports/terminal/error_order_terminal.h"
 
 #include <ATen/Parallel.h>
 #include <fmt/ranges.h>

@@ -7,8 +7,8 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/progress.h"
+#include "reports/estimators/estimator_words.h"
 #include "reports/estimators/estimators_report.h"
-#include "reports/terminal/estimators_terminal.h"
 
 #include <ATen/Parallel.h>
 #include <fmt/ranges.h>

@@ -17,7 +17,7 @@
 #include "experiment/result_file.h"
 #include "reports/comparison/experiment_page.h"
 #include "reports/finetune/finetune_report.h"
-#include "reports/terminal/experiment_terminal.h"
+#include "reports/terminal/compare_terminal.h"
 #include "runfile/experiment_run.h"
 #include "runfile/run_file_name.h"
 

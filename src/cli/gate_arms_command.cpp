@@ -19,7 +19,6 @@
 #include "kernels/compute_device.h"
 #include "models/checkpoint/torch_dtype.h"
 #include "reports/gate_arms/gate_arms_report.h"
-#include "reports/terminal/gate_arms_terminal.h"
 
 #include <cstdint>
 #include <filesystem>

@@ -19,7 +19,6 @@
 #include "models/checkpoint/checkpoint_source.h"
 #include "models/checkpoint/torch_dtype.h"
 #include "reports/inactive_heads/inactive_heads_report.h"
-#include "reports/terminal/inactive_heads_terminal.h"
 #include "runfile/hash_cache.h"
 
 #include <algorithm>

@@ -20,9 +20,7 @@
 #include "interventions/run_interventions.h"
 #include "kernels/compute_device.h"
 #include "models/checkpoint/torch_dtype.h"
-#include "reports/terminal/attributions_terminal.h"
 #include "reports/terminal/interventions_terminal.h"
-#include "reports/terminal/patching_terminal.h"
 
 #include <filesystem>
 #include <memory>

@@ -14,7 +14,6 @@
 #include "recommend/untrained_positions.h"
 #include "recommend/variants.h"
 #include "reports/frequency/frequency_report.h"
-#include "reports/terminal/frequency_terminal.h"
 
 #include <ATen/Parallel.h>
 #include <fmt/ranges.h>

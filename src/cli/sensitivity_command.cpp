@@ -7,7 +7,7 @@
 #include "core/console.h"
 #include "core/json.h"
 #include "reports/sensitivity/sensitivity_report.h"
-#include "reports/terminal/sensitivity_terminal.h"
+#include "reports/sensitivity/sensitivity_words.h"
 #include "runfile/validation_ranks.h"
 
 #include <fmt/ranges.h>

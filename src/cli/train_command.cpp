@@ -17,7 +17,6 @@
 #include "models/checkpoint/torch_dtype.h"
 #include "models/decoder/filter_config.h"
 #include "reports/training/language_report.h"
-#include "reports/training/loss_curve_figure.h"
 #include "runfile/process_group.h"
 
 #include <ATen/Parallel.h>

@@ -1,6 +1,5 @@
 // The words, figure and page of `gainlens error-by-precision`.
 #include "reports/error_order/error_order_report.h"
-#include "reports/terminal/error_order_terminal.h"
 #include "support/file_bytes.h"
 #include "support/shared_data.h"
 

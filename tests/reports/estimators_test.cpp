@@ -2,7 +2,6 @@
 #include "core/json.h"
 #include "reports/estimators/estimator_words.h"
 #include "reports/estimators/estimators_report.h"
-#include "reports/terminal/estimators_terminal.h"
 #include "support/shared_data.h"
 #include "support/text_file.h"
 

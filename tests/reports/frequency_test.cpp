@@ -1,6 +1,5 @@
 // What `gainlens k-by-frequency` computes of several models, and its words, figure and page.
 #include "reports/frequency/frequency_report.h"
-#include "reports/terminal/frequency_terminal.h"
 #include "support/file_bytes.h"
 #include "support/refusal.h"
 #include "support/shared_data.h"

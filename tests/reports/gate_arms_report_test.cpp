@@ -1,7 +1,6 @@
 // The words, figure and page of `gainlens gate-arms`.
 #include "reports/gate_arms/gate_arms_report.h"
 #include "core/json.h"
-#include "reports/terminal/gate_arms_terminal.h"
 #include "support/file_bytes.h"
 #include "support/shared_data.h"
 

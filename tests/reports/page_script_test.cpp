@@ -3,7 +3,6 @@
 #include "analyses/synthetic_run.h"
 #include "core/atomic_file.h"
 #include "core/error.h"
-#include "reports/page/base64.h"
 #include "reports/page/embedded_data.h"
 #include "reports/page/page_style.h"
 #include "reports/page/token_strip.h"

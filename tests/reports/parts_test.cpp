@@ -3,12 +3,11 @@
 #include "reports/figures/plot_script.h"
 #include "reports/figures/program.h"
 #include "reports/page/csv_table.h"
-#include "reports/page/html.h"
+#include "reports/page/page.h"
 #include "reports/page/page_style.h"
 #include "reports/page/paper_table.h"
 #include "reports/page/typography.h"
 #include "reports/terminal/sink_vs_k_terminal.h"
-#include "reports/words/counts.h"
 #include "reports/words/numbers.h"
 
 #include "analyses/synthetic_run.h"

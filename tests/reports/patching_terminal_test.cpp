@@ -1,4 +1,5 @@
-#include "reports/terminal/patching_terminal.h"
+
+#include "reports/terminal/interventions_terminal.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -2,7 +2,6 @@
 #include "analyses/made_sensitivity.h"
 #include "reports/sensitivity/sensitivity_report.h"
 #include "reports/sensitivity/sensitivity_words.h"
-#include "reports/terminal/sensitivity_terminal.h"
 #include "support/file_bytes.h"
 #include "support/shared_data.h"
 
