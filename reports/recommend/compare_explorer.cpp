@@ -1,6 +1,6 @@
 #include "reports/effect_explorer.h"
+#include "reports/recommend/compared_arms.h"
 #include "reports/recommend/paper_numbers.h"
-#include "reports/recommend/sections.h"
 #include "reports/words/numbers.h"
 
 #include <cmath>

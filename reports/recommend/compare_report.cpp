@@ -3,7 +3,7 @@
 #include "core/counted.h"
 #include "reports/comparison/decided_changes.h"
 #include "reports/page/typography.h"
-#include "reports/recommend/sections.h"
+#include "reports/recommend/compared_arms.h"
 
 namespace gainlens::reports {
 

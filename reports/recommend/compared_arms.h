@@ -2,6 +2,7 @@
 
 #include "analyses/gain_decisions.h"
 #include "analyses/recommender_comparison.h"
+#include "reports/section.h"
 
 #include <memory>
 #include <span>
@@ -53,5 +54,13 @@ std::vector<std::size_t> seeds_of(Comparisons comparisons);
 std::vector<std::vector<const ComparedArms*>> by_split(Comparisons comparisons);
 /// "Rows called paper: ..." with the data sets, if there is such a row; otherwise empty.
 std::string paper_clause(Comparisons comparisons);
+
+extern const Section<ComparedArms> decisions_section, gains_section, learning_curves_section, strata_section,
+    pooled_section, reading_section;
+/// The changes of the decisions as a map that the page's script shows.
+extern const Section<ComparedArms> compare_explorer_section;
+
+/// Every section of a report of `gainlens compare`, in its order.
+std::span<const Section<ComparedArms>* const> compare_sections();
 
 }  // namespace gainlens::reports

@@ -2,8 +2,8 @@
 #include "core/counted.h"
 #include "reports/comparison/decided_changes.h"
 #include "reports/comparison/forest.h"
+#include "reports/recommend/compared_arms.h"
 #include "reports/recommend/paper_numbers.h"
-#include "reports/recommend/sections.h"
 #include "reports/words/compare_words.h"
 
 #include <cmath>

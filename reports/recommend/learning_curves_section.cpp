@@ -1,5 +1,5 @@
+#include "reports/recommend/compared_arms.h"
 #include "reports/recommend/paper_numbers.h"
-#include "reports/recommend/sections.h"
 #include "reports/training/learning_curves_figure.h"
 
 #include "core/counted.h"

@@ -1,5 +1,5 @@
+#include "reports/recommend/compared_arms.h"
 #include "reports/recommend/paper_numbers.h"
-#include "reports/recommend/sections.h"
 #include "reports/words/numbers.h"
 
 #include <fmt/ranges.h>

@@ -1,6 +1,5 @@
 #include "reports/comparison/decided_changes.h"
 #include "reports/recommend/run_sections.h"
-#include "reports/recommend/sections.h"
 
 #include <algorithm>
 #include <iterator>

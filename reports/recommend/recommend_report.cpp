@@ -5,7 +5,6 @@
 #include "reports/page/typography.h"
 #include "reports/recommend/paper_numbers.h"
 #include "reports/recommend/run_sections.h"
-#include "reports/recommend/sections.h"
 
 #include <fmt/ranges.h>
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "reports/made_report.h"
-#include "reports/recommend/trained_run.h"
+#include "reports/recommend/run_sections.h"
 
 #include <filesystem>
 

@@ -1,12 +1,26 @@
 #pragma once
 
+#include "analyses/recommender_results.h"
+#include "core/json.h"
 #include "reports/recommend/compared_arms.h"
-#include "reports/recommend/trained_run.h"
 #include "reports/section.h"
 
 #include <span>
+#include <string>
 
 namespace gainlens::reports {
+
+/// A recommender run, as the sections of its report see it.
+struct TrainedRun {
+  std::string name;  ///< for readers
+  analyses::RecommenderResults results;
+  Json preset;  ///< the settings of the preset "paper", by key
+
+  const std::string& label() const { return name; }
+  const runfile::RecommendRun& run() const { return *results.run; }
+};
+/// A report holds one run.
+using TrainedRuns = std::span<const TrainedRun>;
 
 extern const Section<TrainedRun> run_summary_section, run_facts_section, test_metrics_section, training_section,
     filter_section, quintiles_section, run_checks_section, run_reading_section, run_files_section;

@@ -2,7 +2,6 @@
 #include "core/quantity.h"
 #include "reports/figures/plot_script.h"
 #include "reports/page/embedded_data.h"
-#include "reports/sweep/head_means.h"
 #include "reports/sweep/run_words.h"
 #include "reports/sweep/sections.h"
 #include "runfile/first_key.h"

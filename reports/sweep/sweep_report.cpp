@@ -50,6 +50,16 @@ std::string header(Runs runs) {
 
 }  // namespace
 
+std::span<const Section<SweepRun>* const> sweep_sections() {
+  static const Section<SweepRun>* const sections[] = {
+      &summary_section,     &explore_section, &heads_section,       &context_section,    &sinks_section,
+      &value_norms_section, &depth_section,   &differences_section, &neighbours_section, &checks_section,
+      &caveats_section,     &runs_section,    &policies_section,    &files_section,      &verdicts_section,
+      &gain_theory_section, &audit_section,
+  };
+  return sections;
+}
+
 std::vector<SweepRun> overlay(std::span<const RunInput> inputs, const analyses::Options& options) {
   CHECK(!inputs.empty() && inputs.size() <= max_runs, "report: {} runs; 1 to {} can be told apart in one figure",
         inputs.size(), max_runs);

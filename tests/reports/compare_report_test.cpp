@@ -4,7 +4,6 @@
 #include "core/atomic_file.h"
 #include "ranks_by_hand.h"
 #include "reports/recommend/compared_arms.h"
-#include "reports/recommend/sections.h"
 #include "runfile/made_recommend_run.h"
 #include "support/shared_data.h"
 
