@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -22,6 +23,9 @@ struct CheckedTrainings {
   std::string unproven = {};  ///< why some files were not compared, a clause or sentences; empty: all were
   std::string not_compared = "the files";  ///< what `unproven` is about
   bool alone = false;                      ///< one training, given by its folder: its run is not looked at
+  std::function<std::string(const runfile::TrainedSeed&)> divergence_of = {};  ///< why it has diverged; empty: not
+  std::string filter_advice = {};                                              ///< where the filter was not in force
+  std::string bounds_advice = {};                                              ///< where a layer is at its bound
 };
 
 /// Those of recommenders. @param made  must exist as long as this object
