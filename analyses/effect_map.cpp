@@ -83,8 +83,8 @@ std::vector<EffectMap> head_maps(const InterventionEffects& effects) {
       const ArmEffect& arm = effects.arms[index].arm;
       const auto row = std::distance(layers.begin(), layers.find(place.layer));
       const auto cell = static_cast<std::size_t>(row * columns + place.head);
-      map.values[cell] = arm.answer ? arm.answer->delta : arm.delta;
-      map.doubtful[cell] = holds_zero(arm.answer ? arm.answer->interval : arm.interval);
+      map.values[cell] = arm.shown().delta;
+      map.doubtful[cell] = holds_zero(arm.shown().interval);
       map.places[cell] = index;
     }
   }

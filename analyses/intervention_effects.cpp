@@ -25,7 +25,7 @@ Maybe<Interval> delta_interval(const std::vector<double>& deltas, double scale) 
   return mean_interval(deltas);
 }
 
-LogitDifference difference_of(const std::vector<InterventionEffect>& documents, const std::vector<double>& native) {
+ChangedMean difference_of(const std::vector<InterventionEffect>& documents, const std::vector<double>& native) {
   std::vector<double> values, deltas;
   double scale = 0;
   for (std::size_t i = 0; i < documents.size(); ++i) {
@@ -46,7 +46,7 @@ ArmEffect effect_of(const runfile::InterventionRun& run, std::size_t arm, double
     largest = std::max(largest, documents[i].largest_logit_change);
     if (documents[i].largest_logit_change > 0) ++changed;
   }
-  std::optional<LogitDifference> answer;
+  std::optional<ChangedMean> answer;
   if (!run.native_answers.empty()) answer = difference_of(documents, run.native_answers);
   if (answer && changed == 0) answer->interval = Maybe<Interval>::none(changes_nothing);
   const double nll = mean_of(documents, &InterventionEffect::nll);

@@ -12,9 +12,9 @@
 
 namespace gainlens::analyses {
 
-/// The difference of two logits at the last position of the documents.
-struct LogitDifference {
-  double value;              ///< mean over documents
+/// A mean over documents, such as the difference of two logits at their last position, and its change.
+struct ChangedMean {
+  double value;
   double delta;              ///< value minus that of the model as it is
   Maybe<Interval> interval;  ///< of the delta, as that of the loss
 };
@@ -32,9 +32,11 @@ struct ArmEffect {
   double largest_logit_change;    ///< over all documents
   std::size_t documents_changed;  ///< in the others no logit changed, and the difference is exactly 0
 
-  std::optional<LogitDifference> answer = {};  ///< where --answer and --foil were given
+  std::optional<ChangedMean> answer = {};  ///< the logit difference, where --answer and --foil were given
 
   bool changes_nothing() const { return documents_changed == 0; }
+  /// What tables and maps show: the logit difference if it is there, else the loss.
+  ChangedMean shown() const { return answer ? *answer : ChangedMean{nll, delta, interval}; }
 };
 
 /// An intervention with its control: the same with random other heads of the layer.

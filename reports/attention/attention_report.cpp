@@ -181,11 +181,8 @@ PaperTable composition_table(SweptArms arms) {
 std::vector<Block> answer_blocks(SweptArms arms) {
   std::vector<Block> blocks;
   for (const SweptArm& arm : arms) {
-    std::string text = arms.size() > 1 ? fmt::format("<h3>{}</h3>\n", escape_html(arm.label())) : std::string();
-    text += "<ul>\n";
-    for (const std::string& sentence : attention_sentences(*arm.reading))
-      text += fmt::format("<li>{}</li>\n", to_html(sentence));
-    blocks.push_back(Html{text + "</ul>\n"});
+    if (arms.size() > 1) blocks.push_back(Html{fmt::format("<h3>{}</h3>\n", escape_html(arm.label()))});
+    blocks.push_back(list(attention_sentences(*arm.reading)));
   }
   blocks.push_back(heads_table(arms));
   return blocks;

@@ -26,12 +26,6 @@ std::vector<analyses::CheckResult> results_of(const FinetunedRun& run) {
   return analyses::run_checks(analyses::experiment_checks(), checked);
 }
 
-std::vector<Block> checks_blocks(std::span<const FinetunedRun> runs) {
-  PaperTable table = checks_table();
-  table.rows = checks_rows(results_of(runs.front()));
-  return {std::move(table)};
-}
-
 void add_checks_json(const FinetunedRun& run, OrderedJson& summary) {
   summary["checks"] = analyses::to_json(results_of(run)).at("checks");
 }
@@ -180,7 +174,8 @@ const Section<FinetunedRun> finetuned_checks_section = {
     .question = "Is something wrong with the trainings, and what can one do?",
     .files = {"checks"},
     .keys = {"checks"},
-    .blocks = checks_blocks,
+    .blocks =
+        [](std::span<const FinetunedRun> runs) { return std::vector<Block>{checks_table(results_of(runs.front()))}; },
     .add_json = add_checks_json};
 
 std::string model_of(const FinetunedRun& run) {

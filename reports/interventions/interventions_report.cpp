@@ -104,21 +104,11 @@ std::string whole_name(const std::string& text) {
   return printable(text, text.size());
 }
 
-double change_of(const ArmEffect& arm) {
-  return arm.answer ? arm.answer->delta : arm.delta;
-}
-
-std::string interval_words(const ArmEffect& arm) {
-  if (arm.changes_nothing()) return "changes nothing";
-  const auto& interval = arm.answer ? arm.answer->interval : arm.interval;
-  return interval ? fmt::format("[{:+.4f}, {:+.4f}]", interval->low, interval->high) : "–";
-}
-
 /// The arms with the largest changes first.
 PaperTable interventions_table(const analyses::InterventionEffects& effects) {
   std::vector<const ControlledArm*> ordered;
   for (const ControlledArm& one : effects.arms) ordered.push_back(&one);
-  std::ranges::stable_sort(ordered, std::greater<>(), [](const auto* one) { return std::abs(change_of(one->arm)); });
+  std::ranges::stable_sort(ordered, std::greater<>(), [](const auto* one) { return std::abs(one->arm.shown().delta); });
   const std::size_t shown = std::min(ordered.size(), max_rows);
   const bool answer = effects.native_answer.has_value();
   PaperTable table{
@@ -138,10 +128,9 @@ PaperTable interventions_table(const analyses::InterventionEffects& effects) {
   for (std::size_t i = 0; i < shown; ++i) {
     const ArmEffect& arm = ordered[i]->arm;
     table.rows.push_back({whole_name(arm.intervention), fmt::format("{:.4g}", arm.site_norm_before),
-                          fmt::format("{:.4g}", arm.site_norm_after),
-                          fmt::format("{:.4f}", arm.answer ? arm.answer->value : arm.nll),
-                          fmt::format("{:+.4f}", change_of(arm)), interval_words(arm),
-                          ordered[i]->control ? fmt::format("{:+.4f}", change_of(*ordered[i]->control)) : "–"});
+                          fmt::format("{:.4g}", arm.site_norm_after), fmt::format("{:.4f}", arm.shown().value),
+                          fmt::format("{:+.4f}", arm.shown().delta), change_interval(arm),
+                          ordered[i]->control ? fmt::format("{:+.4f}", ordered[i]->control->shown().delta) : "–"});
   }
   return table;
 }
@@ -169,14 +158,14 @@ std::vector<Block> interventions_blocks(Interventions runs) {
 /// A cell of a map in one line: "Layer 3, head 2: change of the loss +0.1000 nats, .."
 std::string words_of(const ControlledArm& one, const std::string& place) {
   const ArmEffect& arm = one.arm;
-  const auto& interval = arm.answer ? arm.answer->interval : arm.interval;
+  const Maybe<Interval> interval = arm.shown().interval;
   const std::string range = arm.changes_nothing() ? "it changes nothing"
-                            : interval            ? "95% " + interval_words(arm)
+                            : interval            ? "95% " + change_interval(arm)
                                                   : "no interval: " + interval.reason();
-  const std::string control =
-      one.control ? fmt::format("control's change {:+.4f}", change_of(*one.control)) : "no control: " + one.no_control;
+  const std::string control = one.control ? fmt::format("control's change {:+.4f}", one.control->shown().delta)
+                                          : "no control: " + one.no_control;
   return fmt::format("{}: {} {:+.4f}{}; {}; {}. {}.", place,
-                     arm.answer ? "change of the logit difference" : "change of the loss", change_of(arm),
+                     arm.answer ? "change of the logit difference" : "change of the loss", arm.shown().delta,
                      arm.answer ? "" : " nats", range, control, whole_name(arm.intervention));
 }
 

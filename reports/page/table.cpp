@@ -126,16 +126,18 @@ std::string text_table(const Table& table) {
   return text;
 }
 
-std::string wrapped(const std::string& text) {
+std::string wrapped(const std::string& text, std::size_t indent) {
+  const std::string margin(indent, ' ');
   std::string lines, line;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find(' ', at), text.size());
     const std::string word = text.substr(at, end - at);
-    if (!line.empty() && width_of(line) + 1 + width_of(word) > max_line_width) lines += std::exchange(line, {}) + '\n';
+    if (!line.empty() && indent + width_of(line) + 1 + width_of(word) > max_line_width)
+      lines += margin + std::exchange(line, {}) + '\n';
     line += line.empty() ? word : ' ' + word;
     at = end + 1;
   }
-  return lines + line + '\n';
+  return lines + margin + line + '\n';
 }
 
 }  // namespace gainlens::reports

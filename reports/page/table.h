@@ -24,7 +24,7 @@ CsvTable csv_table(const Table& table, const std::string& name = {});
 /// the reasons of what is missing. Nothing of a table without rows.
 std::string text_table(const Table& table);
 
-/// Words for a terminal, in lines of at most 100 characters where blanks allow it.
-std::string wrapped(const std::string& text);
+/// Words for a terminal, in lines of at most 100 characters where blanks allow it, each after `indent` blanks.
+std::string wrapped(const std::string& text, std::size_t indent = 0);
 
 }  // namespace gainlens::reports

@@ -27,12 +27,6 @@ std::vector<analyses::CheckResult> results_of(const TrainedRun& trained) {
   return analyses::run_checks(analyses::recommender_checks(), analyses::CheckedRecommenders(trained.run()));
 }
 
-std::vector<Block> run_checks_blocks(TrainedRuns runs) {
-  PaperTable table = checks_table();
-  table.rows = checks_rows(results_of(runs.front()));
-  return {std::move(table)};
-}
-
 void add_run_checks_json(const TrainedRun& trained, OrderedJson& summary) {
   summary["checks"] = analyses::to_json(results_of(trained)).at("checks");
 }
@@ -170,7 +164,7 @@ const Section<TrainedRun> run_checks_section = {
     .question = "Is something wrong with the trainings, and what can one do?",
     .files = {"checks"},
     .keys = {"checks"},
-    .blocks = run_checks_blocks,
+    .blocks = [](TrainedRuns runs) { return std::vector<Block>{checks_table(results_of(runs.front()))}; },
     .add_json = add_run_checks_json};
 
 const Section<TrainedRun> run_facts_section = {.name = "run",

@@ -158,9 +158,7 @@ std::vector<Block> series_blocks(Readings readings) {
   } else {
     blocks.push_back(absence(fmt::format("Layers and heads are not compared: {}.", series.no_heads)));
   }
-  std::string items;
-  for (const std::string& caveat : series.caveats) items += fmt::format("<li>{}</li>\n", to_html(caveat));
-  if (!items.empty()) blocks.push_back(Html{fmt::format("<ul>\n{}</ul>\n", items)});
+  if (!series.caveats.empty()) blocks.push_back(list(series.caveats));
   return blocks;
 }
 

@@ -17,7 +17,7 @@ Results results_of(const SweepRun& run) {
 std::vector<Block> checks_blocks(Runs runs) {
   PaperTable table = checks_table();
   add_runs(table, runs, [&](const SweepRun& run) {
-    for (auto& row : checks_rows(run.of(results_of))) table.rows.push_back(std::move(row));
+    for (const auto& row : checks_table(run.of(results_of)).rows) table.rows.push_back(row);
   });
   return {std::move(table)};
 }

@@ -184,9 +184,7 @@ void add_blocks(std::vector<Block>& all, const SweepRun& run, std::size_t number
         paragraph(fmt::format("Only in {}: {} tokens.", run.first()->label(), listed(comparison.only_first))));
   if (!comparison.only_second.empty())
     all.push_back(paragraph(fmt::format("Only in {}: {} tokens.", run.label(), listed(comparison.only_second))));
-  std::string items;
-  for (const std::string& caveat : comparison.caveats) items += fmt::format("<li>{}</li>\n", to_html(caveat));
-  all.push_back(Html{fmt::format("<ul>\n{}</ul>\n", items)});
+  all.push_back(list(comparison.caveats));
 }
 
 std::vector<Block> differences_blocks(Runs runs) {

@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "reports/measured.h"
+#include "reports/page/table.h"
 #include "reports/words/numbers.h"
 
 #include <algorithm>
@@ -18,26 +19,6 @@ using analyses::Statement;
 constexpr std::size_t strongest_heads = 8;
 constexpr std::size_t min_met_heads = 4;
 constexpr std::size_t max_short_keys = 8;
-constexpr std::size_t columns = 110;
-
-/// Words broken into lines of at most `columns`, each after `indent` spaces; ended by a line break.
-std::string wrapped(std::string_view text, std::size_t indent) {
-  std::string result, line;
-  const auto finish = [&] {
-    if (!line.empty()) result += std::string(indent, ' ') + line + '\n';
-    line.clear();
-  };
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    const std::string_view word = text.substr(0, end);
-    if (!line.empty() && indent + line.size() + 1 + word.size() > columns) finish();
-    if (!line.empty()) line += ' ';
-    line += word;
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  finish();
-  return result;
-}
 
 std::string header() {
   return fmt::format("{:>5} {:>4}  {:>7} {:>7} {:>5} {:>7}  {:>6} {:>7} {:>7} {:>9} {:>8}  {:>7} {:>6}\n", "layer",

@@ -203,11 +203,6 @@ std::string names_of(const std::vector<std::string>& names) {
       shown < names.size() ? fmt::format(" and {} more (marked in the table)", names.size() - shown) : "");
 }
 
-/// "[+0.0123, +0.0456]"
-std::string interval_text(const Maybe<Interval>& interval) {
-  return interval ? fmt::format("[{:+.4f}, {:+.4f}]", interval->low, interval->high) : "–";
-}
-
 /// The heads that an intervention writes to: "3", or "3, 5".
 std::string heads_of(const std::string& intervention) {
   constexpr std::string_view before = "[head=";
@@ -219,17 +214,6 @@ std::string heads_of(const std::string& intervention) {
   return fmt::format("{}", fmt::join(heads, ", "));
 }
 
-/// What the table compares: the loss, or where it was asked for the difference of two logits.
-struct Compared {
-  double value, delta;
-  const Maybe<Interval>& interval;
-};
-
-Compared compared(const analyses::ArmEffect& arm) {
-  if (arm.answer) return {arm.answer->value, arm.answer->delta, arm.answer->interval};
-  return {arm.nll, arm.delta, arm.interval};
-}
-
 /// How much worse a model has become.
 double harm(const analyses::ArmEffect& arm) {
   return arm.answer ? -arm.answer->delta : arm.delta;
@@ -237,15 +221,15 @@ double harm(const analyses::ArmEffect& arm) {
 
 std::string row(const ControlledArm& one, std::size_t width) {
   const analyses::ArmEffect& arm = one.arm;
-  const Compared shown = compared(arm);
-  const std::string control = one.control ? fmt::format("{:+.4f} ({})", compared(*one.control).delta,
+  const analyses::ChangedMean shown = arm.shown();
+  const std::string control = one.control ? fmt::format("{:+.4f} ({})", one.control->shown().delta,
                                                         printable(heads_of(one.control->intervention), 200))
                                           : "–";
   std::string name = name_of(arm);
   if (name.size() > width) name += fmt::format("\n{:<{}}", "", width);
   return fmt::format("{:<{}}  {:>10.4g} {:>10.4g}  {:>10.4g}  {:>8.4f}  {:>+8.4f}  {:>20}  {:>14}\n", name, width,
                      arm.site_norm_before, arm.site_norm_after, arm.largest_logit_change, shown.value, shown.delta,
-                     arm.changes_nothing() ? "changes nothing" : interval_text(shown.interval), control);
+                     change_interval(arm), control);
 }
 
 /// What the interventions changed, at least, and which changed nothing.
@@ -286,7 +270,7 @@ std::string worst(const InterventionEffects& effects) {
   std::ranges::stable_sort(ordered, std::greater<>(), [](const auto* one) { return harm(one->arm); });
   std::string text = effects.native_answer ? "The logit difference falls most with\n" : "The loss grows most with\n";
   for (std::size_t i = 0; i < shown_worst; ++i)
-    text += fmt::format("  {:+.4f}  {}\n", compared(ordered[i]->arm).delta, name_of(ordered[i]->arm));
+    text += fmt::format("  {:+.4f}  {}\n", ordered[i]->arm.shown().delta, name_of(ordered[i]->arm));
   return text;
 }
 
@@ -301,7 +285,8 @@ std::string which_heads(const InterventionEffects& effects) {
 std::string missing(const InterventionEffects& effects) {
   std::set<std::string> reasons;
   for (const ControlledArm& one : effects.arms)
-    if (!compared(one.arm).interval && !one.arm.changes_nothing()) reasons.insert(compared(one.arm).interval.reason());
+    if (const auto interval = one.arm.shown().interval; !interval && !one.arm.changes_nothing())
+      reasons.insert(interval.reason());
   std::string text;
   for (const std::string& reason : reasons) text += fmt::format("No interval: {}.\n", reason);
   return text;
@@ -396,6 +381,12 @@ CsvTable attributions_table(std::span<const NamedAttributions> all) {
     }
   }
   return table;
+}
+
+std::string change_interval(const analyses::ArmEffect& arm) {
+  if (arm.changes_nothing()) return "changes nothing";
+  const Maybe<Interval> interval = arm.shown().interval;
+  return interval ? fmt::format("[{:+.4f}, {:+.4f}]", interval->low, interval->high) : "–";
 }
 
 std::vector<Fact> interventions_facts(const InterventionEffects& effects, const std::string& of) {

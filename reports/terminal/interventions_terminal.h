@@ -12,6 +12,9 @@
 
 namespace gainlens::reports {
 
+/// "[+0.0123, +0.0456]", a dash, or "changes nothing".
+std::string change_interval(const analyses::ArmEffect& arm);
+
 /// What the writes changed, and the model as it is.
 std::vector<Fact> interventions_facts(const analyses::InterventionEffects& effects, const std::string& of);
 

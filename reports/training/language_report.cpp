@@ -53,8 +53,6 @@ Maybe<Figure> loss_curve_of(const LanguageTraining& training) {
 
 std::vector<Block> language_blocks(std::span<const ReadTraining> read) {
   const LanguageTraining& training = *read.front().training;
-  PaperTable checks = checks_table();
-  checks.rows = checks_rows(analyses::run_checks(analyses::language_checks(), training));
   return {CaptionedFigure{"loss-curve",
                           "Loss by step",
                           {"The loss of the training text and of held-out text; the best evaluation is marked. The "
@@ -63,7 +61,8 @@ std::vector<Block> language_blocks(std::span<const ReadTraining> read) {
                            "training text by heart.",
                            "The held-out text chose the evaluation, so its best loss is a little too low."},
                           loss_curve_of(training)},
-          paper_table(evaluations_of(training)), checks};
+          paper_table(evaluations_of(training)),
+          checks_table(analyses::run_checks(analyses::language_checks(), training))};
 }
 
 void add_language_json(const ReadTraining& read, OrderedJson& summary) {

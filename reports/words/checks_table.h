@@ -4,15 +4,10 @@
 #include "reports/page/paper_table.h"
 
 #include <span>
-#include <string>
-#include <vector>
 
 namespace gainlens::reports {
 
-/// The table "checks" of a page, without rows.
-PaperTable checks_table();
-
-/// A row for each check.
-std::vector<std::vector<std::string>> checks_rows(std::span<const analyses::CheckResult> results);
+/// The table "checks" of a page, with a row for each check.
+PaperTable checks_table(std::span<const analyses::CheckResult> results = {});
 
 }  // namespace gainlens::reports

@@ -38,7 +38,7 @@ TEST(EffectMap, ShowsTheLogitDifferenceWhereItWasAskedFor) {
       2,
       1,
       {arm_of("blocks.0.attn.hook_z[head=1]=zero", 0.5, 0.25), arm_of("blocks.0.attn.hook_z[head=0]=zero", -0.5, -1)}};
-  for (ControlledArm& one : effects.arms) one.arm.answer = LogitDifference{3, 4, Interval{-1, 9}};
+  for (ControlledArm& one : effects.arms) one.arm.answer = ChangedMean{3, 4, Interval{-1, 9}};
   const std::vector<EffectMap> maps = head_maps(effects);
   EXPECT_EQ(maps.at(0).at(0, 1), 4);
   EXPECT_TRUE(maps[0].doubtful_at(0, 1));
