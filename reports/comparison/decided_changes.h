@@ -41,6 +41,22 @@ std::string interval_kind(const Maybe<analyses::CrossedEstimate>& estimate);
 /// The name that all have; else `otherwise`.
 std::string common_name(std::span<const std::string> names, std::string_view otherwise);
 
+/// The common name of compared things, each with a `comparison`; else `otherwise`.
+/// @param name  a member of these comparisons
+template <typename Compared, typename Comparison>
+std::string common_name(std::span<const Compared> all, std::string Comparison::*name, std::string_view otherwise) {
+  std::vector<std::string> names;
+  for (const Compared& one : all) names.push_back(one.comparison.*name);
+  return common_name(names, otherwise);
+}
+/// The number of seeds of each.
+template <typename Compared>
+std::vector<std::size_t> seed_counts(std::span<const Compared> all) {
+  std::vector<std::size_t> counts;
+  for (const Compared& one : all) counts.push_back(one.comparison.baseline_seeds.size());
+  return counts;
+}
+
 /// The title of a page of comparisons: "bft against plain on wiki – gainlens".
 /// @param pairs      "bft against plain" of each
 /// @param data_sets  of each

@@ -66,23 +66,13 @@ std::vector<DecidedChange> decided(Experiments experiments) {
   return changes;
 }
 
-std::vector<std::size_t> seed_counts(Experiments experiments) {
-  std::vector<std::size_t> counts;
-  for (const ComparedExperiment& one : experiments) counts.push_back(one.comparison.baseline_seeds.size());
-  return counts;
-}
-
 /// What a unit is called; "unit" if the comparisons differ in it.
 std::string unit_of(Experiments experiments) {
-  std::vector<std::string> units;
-  for (const ComparedExperiment& one : experiments) units.push_back(one.comparison.unit);
-  return common_name(units, "unit");
+  return common_name(experiments, &ExperimentComparison::unit, "unit");
 }
 
 std::string baseline_of(Experiments experiments) {
-  std::vector<std::string> names;
-  for (const ComparedExperiment& one : experiments) names.push_back(one.comparison.baseline);
-  return common_name(names, "the baseline");
+  return common_name(experiments, &ExperimentComparison::baseline, "the baseline");
 }
 
 std::string interval_cell(const Maybe<analyses::CrossedEstimate>& estimate) {

@@ -41,15 +41,7 @@ std::vector<ComparedArms> compared_arms(std::span<const ArmComparison> compariso
 }
 
 std::string baseline_of(Comparisons comparisons) {
-  std::vector<std::string> names;
-  for (const ComparedArms& arms : comparisons) names.push_back(arms.comparison.baseline);
-  return common_name(names, "the baseline");
-}
-
-std::vector<std::size_t> seeds_of(Comparisons comparisons) {
-  std::vector<std::size_t> seeds;
-  for (const ComparedArms& arms : comparisons) seeds.push_back(arms.comparison.baseline_seeds.size());
-  return seeds;
+  return common_name(comparisons, &ArmComparison::baseline, "the baseline");
 }
 
 std::vector<std::vector<const ComparedArms*>> by_split(Comparisons comparisons) {

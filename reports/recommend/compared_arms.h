@@ -48,8 +48,6 @@ inline std::string numbered_stem(const std::string& stem, std::size_t comparison
 
 /// The common name of the baselines; "the baseline" if they differ.
 std::string baseline_of(Comparisons comparisons);
-/// The number of seeds of each.
-std::vector<std::size_t> seeds_of(Comparisons comparisons);
 /// The comparisons on each split, in their order.
 std::vector<std::vector<const ComparedArms*>> by_split(Comparisons comparisons);
 /// "Rows called paper: ..." with the data sets, if there is such a row; otherwise empty.

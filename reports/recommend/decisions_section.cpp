@@ -64,7 +64,7 @@ PaperTable decisions_table(Comparisons comparisons, std::span<const DecidedChang
                        decisions_in_words(changes, "users"),
                    {{"metric", true},
                     {"Δ"},
-                    {interval_heading(seeds_of(comparisons))},
+                    {interval_heading(seed_counts(comparisons))},
                     {"p"},
                     {"Holm's p"},
                     {"naive p"},
@@ -85,7 +85,7 @@ PaperTable decisions_table(Comparisons comparisons, std::span<const DecidedChang
 std::vector<Block> decisions_blocks(Comparisons comparisons) {
   const std::vector<DecidedChange> changes = decided(comparisons);
   std::vector<Block> all = {paragraph(answer_in_words(changes)), decisions_table(comparisons, changes)};
-  for (const std::string& note : notes_on_few_seeds(seeds_of(comparisons), "user")) all.push_back(paragraph(note));
+  for (const std::string& note : notes_on_few_seeds(seed_counts(comparisons), "user")) all.push_back(paragraph(note));
   for (const ComparedArms& arms : comparisons) {
     const std::string far = compare_words::far_seeds(arms.comparison.metrics, arms.comparison.candidate_seeds,
                                                      [](const MetricGain& gain) { return gain.metric.title(); });

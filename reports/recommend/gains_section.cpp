@@ -28,19 +28,6 @@ std::vector<std::string> paper_row(const ArmComparison& comparison, const Metric
           std::string(paper->p)};
 }
 
-/// The names of the arms where all comparisons have the same, so that a table of one comparison reads by itself.
-std::string common_candidate(Comparisons comparisons) {
-  std::vector<std::string> names;
-  for (const ComparedArms& arms : comparisons) names.push_back(arms.comparison.candidate);
-  return common_name(names, "candidate");
-}
-
-std::string common_baseline(Comparisons comparisons) {
-  std::vector<std::string> names;
-  for (const ComparedArms& arms : comparisons) names.push_back(arms.comparison.baseline);
-  return common_name(names, "baseline");
-}
-
 PaperTable means_table(Comparisons comparisons) {
   PaperTable table{
       "comparison",
@@ -48,10 +35,10 @@ PaperTable means_table(Comparisons comparisons) {
       "are over seeds and users: this p decides. The naive p is the paired t over seeds, which takes the "
       "users as fixed.",
       {{"metric", true},
-       {common_baseline(comparisons)},
-       {common_candidate(comparisons)},
+       {common_name(comparisons, &ArmComparison::baseline, "baseline")},
+       {common_name(comparisons, &ArmComparison::candidate, "candidate")},
        {"Δ"},
-       {interval_heading(seeds_of(comparisons))},
+       {interval_heading(seed_counts(comparisons))},
        {"p"},
        {"naive p"}},
       {},
@@ -91,7 +78,7 @@ PaperTable errors_table(Comparisons comparisons) {
       "item count as one unit, because "
       "a model that has learned an item gains on all of them. \"r\" is the correlation of the two arms over "
       "seeds. The bootstrap draws seeds and users; below ten seeds its range has no level.",
-      {{"metric", true}, {"Δ"}, {interval_heading(seeds_of(comparisons))}, {"p"}, {"p"}, {"p"}, {"p"}, {"Δ"}, {"r"}},
+      {{"metric", true}, {"Δ"}, {interval_heading(seed_counts(comparisons))}, {"p"}, {"p"}, {"p"}, {"p"}, {"Δ"}, {"r"}},
       {},
       {{"", 1}, {"seeds and users", 3}, {"naive: seeds alone", 3}, {"bootstrap", 1}, {"", 1}}};
   table.columns[4].heading = "paired t";
