@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gainlens::analyses {
@@ -72,5 +74,23 @@ std::vector<PairOf<Run>> pair_arms(const std::vector<ArmOf<Run>>& arms, const Pa
 
 /// Two arms of one run with the seeds that both have finished. Missing if there is none.
 Maybe<ArmPair> pair_shared_seeds(const RecommenderArm& baseline, const RecommenderArm& candidate);
+
+/// The metric on the validation items that chooses the best epoch.
+inline constexpr std::string_view curve_metric = "ndcg@10";
+
+/// The learning curves of one seed.
+struct ArmCurve {
+  std::uint64_t seed;
+  std::vector<double> values;     ///< [epoch] `curve_metric`
+  std::int64_t best_epoch;        ///< from 1
+  std::vector<double> loss = {};  ///< [epoch] the training loss, nats; empty: the run does not hold it
+};
+
+/// The curves of all finished seeds; empty: an arm without training.
+std::vector<ArmCurve> curves_of(const RecommenderArm& arm);
+
+/// Mean over seeds of `values` or `loss`. It ends with the shortest curve, so that every point of it holds all seeds.
+/// @returns  [epoch]; empty without curves
+std::vector<double> mean_curve(std::span<const ArmCurve> curves, std::vector<double> ArmCurve::*member);
 
 }  // namespace gainlens::analyses

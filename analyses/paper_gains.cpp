@@ -14,6 +14,29 @@
 namespace gainlens::analyses {
 namespace {
 
+constexpr std::string_view no_effect = "zero measurable effect across an order of magnitude";
+
+constexpr PaperKnob knobs[] = {
+    {"initial_gain", "K0", "{/:Italic K}_0", false, no_effect},
+    {"most_process_noise", "Q_max", "{/:Italic Q}_{max}", false, no_effect},
+    {"prior_variance", "sigma0^2", "σ@_0^2", false, no_effect},
+    {"initial_decay", "rho0", "ρ_0", false, no_effect},
+    {"warm_up", "warm-up", "warm-up", true, "a cliff: 0 steps lose about 1%, and 200 or more lose too"},
+    {"precision_learning_rate", "precision LR", "precision LR", true, "a U with its optimum at 100"},
+    {"most_precision", "lambda_max", "λ_{max}", true, "10 is too tight; 50 or more are about equal to 100"},
+};
+
+constexpr PaperAnswerScore scores[] = {
+    {"squad", 0, "bft", .359, .029},  {"squad", 0, "focal", .309, .035},  {"squad", 0, "sft", .331, .034},
+    {"squad", 10, "bft", .288, .017}, {"squad", 10, "focal", .290, .017}, {"squad", 10, "sft", .290, .026},
+    {"squad", 20, "bft", .300, .030}, {"squad", 20, "focal", .299, .034}, {"squad", 20, "sft", .293, .029},
+    {"squad", 30, "bft", .291, .024}, {"squad", 30, "focal", .293, .028}, {"squad", 30, "sft", .280, .018},
+    {"squad", 40, "bft", .299, .026}, {"squad", 40, "focal", .293, .021}, {"squad", 40, "sft", .284, .018},
+    {"nq", 5, "sft", .2321, .0409},   {"nq", 5, "bft", .2561, .0416},     {"nq", 10, "sft", .1511, .0264},
+    {"nq", 10, "bft", .1624, .0231},  {"nq", 15, "sft", .0939, .0147},    {"nq", 15, "bft", .0980, .0217},
+    {"nq", 20, "sft", .0716, .0111},  {"nq", 20, "bft", .0748, .0165},
+};
+
 constexpr PaperGain gains[] = {
     {"sasrec", "ML-1M", "hr@10", 0.2240, 0.0030, 0.2324, 0.0029, 0.038, "<.0001"},
     {"sasrec", "ML-1M", "ndcg@10", 0.1271, 0.0019, 0.1313, 0.0020, 0.033, "<.0001"},
@@ -106,6 +129,26 @@ bool are_about(std::int64_t interactions, std::int64_t printed) {
 }
 
 }  // namespace
+
+std::span<const PaperKnob> paper_knobs() {
+  return knobs;
+}
+
+const PaperKnob* find_paper_knob(std::string_view key) {
+  const auto* const found = std::ranges::find(knobs, key, &PaperKnob::key);
+  return found == std::end(knobs) ? nullptr : found;
+}
+
+std::span<const PaperAnswerScore> paper_answer_scores() {
+  return scores;
+}
+
+const PaperAnswerScore* find_paper_answer_score(std::string_view task, double condition, std::string_view arm) {
+  for (const PaperAnswerScore& score : scores) {
+    if (score.task == task && score.condition == condition && score.arm == arm) return &score;
+  }
+  return nullptr;
+}
 
 std::span<const PaperGain> paper_gains() {
   return gains;

@@ -69,4 +69,34 @@ std::span<const PaperStratum> paper_strata();
 const double* find_paper_stratum(std::string_view backbone, std::string_view data_set, StratumKind kind,
                                  std::size_t stratum, std::string_view metric);
 
+/// F1 of an arm in the paper's fine-tuning of TinyLlama-1.1B: mean and standard deviation over 20 seeds.
+struct PaperAnswerScore {
+  std::string_view task;  ///< "squad", or "nq"
+  int condition;          ///< percent of corrupted answer words; number of passages of nq
+  std::string_view arm;   ///< "bft", "focal", "sft"
+  double f1;
+  double deviation;
+};
+
+/// Source: bft.tex, Tables squad-detail and nq-detail.
+std::span<const PaperAnswerScore> paper_answer_scores();
+
+/// Null if the paper has no such number.
+const PaperAnswerScore* find_paper_answer_score(std::string_view task, double condition, std::string_view arm);
+
+/// A setting of the filter whose sensitivity the paper shows.
+struct PaperKnob {
+  std::string_view key;     ///< of the settings
+  std::string_view symbol;  ///< as text: "K0"
+  std::string_view plot;    ///< the same in gnuplot's markup
+  bool tunable;             ///< the paper calls it worth tuning; otherwise flat
+  std::string_view says;    ///< what the paper says of it, in few words
+};
+
+/// The seven, in the order of the paper's figures: four flat, three tunable.
+/// Source: bft.tex, appendix ablations (Beauty, HR@10, 10 seeds).
+std::span<const PaperKnob> paper_knobs();
+/// Null for other settings.
+const PaperKnob* find_paper_knob(std::string_view key);
+
 }  // namespace gainlens::analyses

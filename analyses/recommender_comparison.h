@@ -1,6 +1,5 @@
 #pragma once
 
-#include "analyses/arm_curves.h"
 #include "analyses/arm_pairs.h"
 #include "analyses/gain_regression.h"
 #include "analyses/options.h"

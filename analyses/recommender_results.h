@@ -1,6 +1,5 @@
 #pragma once
 
-#include "analyses/arm_curves.h"
 #include "analyses/arm_pairs.h"
 #include "analyses/recommender_comparison.h"
 #include "analyses/seed_comparison.h"

@@ -3,7 +3,7 @@
 #include "analyses/gain_decisions.h"
 #include "analyses/holm.h"
 #include "analyses/paired_units.h"
-#include "analyses/paper_knobs.h"
+#include "analyses/paper_gains.h"
 #include "analyses/seed_unit.h"
 #include "core/check.h"
 #include "core/nearest.h"

@@ -1,6 +1,4 @@
-#include "analyses/sink_verdict.h"
-
-#include "analyses/verdict_words.h"
+#include "analyses/verdicts.h"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,6 @@
 #include "analyses/verdicts.h"
 
 #include "analyses/holm.h"
-#include "analyses/sink_verdict.h"
-#include "analyses/verdict_words.h"
 #include "core/check.h"
 #include "core/quantity.h"
 

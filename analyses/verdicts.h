@@ -2,9 +2,12 @@
 
 #include "analyses/context.h"
 #include "analyses/gain_theory.h"
+#include "analyses/measured.h"
 #include "analyses/published_sinks.h"
 #include "analyses/sink_keys.h"
 #include "analyses/sink_vs_k.h"
+
+#include <fmt/format.h>
 
 #include <optional>
 #include <string>
@@ -80,5 +83,15 @@ Verdicts verdicts(const Context& context, const std::vector<KindContext>& kinds,
                   const SinkVsK& sinks, const Maybe<SinkCount>& published = Maybe<SinkCount>::none("not counted"),
                   const std::optional<AnySinks>& any = std::nullopt);
 OrderedJson to_json(const Verdicts& verdicts);
+
+/// The ruling on prediction 1: whether heads with more BOS mass have the larger K. The parameters and the rule are
+/// those of verdicts(). With `any` a second claim, about sinks on any key, stands beside the paper's and decides
+/// nothing.
+Prediction sink_prediction(const SinkVsK& sinks, const Maybe<SinkCount>& published, const std::optional<AnySinks>& any);
+
+/// The number in a format of fmt, or "not known". The reason stands elsewhere in the claim.
+inline std::string number_or_unknown(const Measured& value, const char* format = "{:+.3f}") {
+  return value ? fmt::format(fmt::runtime(format), *value) : "not known";
+}
 
 }  // namespace gainlens::analyses

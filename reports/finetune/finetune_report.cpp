@@ -1,6 +1,6 @@
 #include "reports/finetune/finetune_report.h"
 
-#include "analyses/paper_finetuning.h"
+#include "analyses/paper_gains.h"
 #include "core/counted.h"
 #include "reports/comparison/decided_changes.h"
 #include "reports/finetune/run_section.h"

@@ -1,6 +1,8 @@
 #include "reports/page/page_style.h"
 
+#include "core/sha256.h"
 #include "reports/figures/palette.h"
+#include "reports/page/embedded_data.h"
 #include "reports/page/page_script.h"
 #include "reports/page/typography.h"
 
@@ -147,6 +149,14 @@ figure.column, .screen { grid-template-columns: 3.33in 1fr; }
 )";
 
 }  // namespace
+
+std::string script_source(std::string_view script) {
+  const std::string hex = sha256_hex(script);
+  std::string digest;
+  for (std::size_t at = 0; at < hex.size(); at += 2)
+    digest += static_cast<char>(std::stoi(hex.substr(at, 2), nullptr, 16));
+  return "sha256-" + base64(digest);
+}
 
 std::string page_title(std::string_view what, std::string_view on) {
   return fmt::format("{}{}{} – gainlens", what, on.empty() ? "" : " on ", on);

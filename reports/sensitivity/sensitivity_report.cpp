@@ -1,6 +1,6 @@
 #include "reports/sensitivity/sensitivity_report.h"
 
-#include "analyses/paper_knobs.h"
+#include "analyses/paper_gains.h"
 #include "core/check.h"
 #include "core/counted.h"
 #include "reports/figures/figure_parts.h"

@@ -1,6 +1,6 @@
 #include "reports/sensitivity/sensitivity_words.h"
 
-#include "analyses/paper_knobs.h"
+#include "analyses/paper_gains.h"
 #include "core/counted.h"
 #include "core/number_ranges.h"
 #include "core/terminal_text.h"

@@ -2,7 +2,6 @@
 #include "core/quantity.h"
 #include "reports/figures/figure_parts.h"
 #include "reports/page/typography.h"
-#include "reports/sweep/layer_ticks.h"
 #include "reports/sweep/run_words.h"
 #include "reports/sweep/sections.h"
 #include "reports/sweep/sink_map.h"

@@ -3,7 +3,7 @@
 #include "core/check.h"
 #include "core/counted.h"
 #include "core/json.h"
-#include "reports/terminal/head_queries_text.h"
+#include "reports/terminal/generation_terminal.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "analyses/sink_keys.h"
+#include "analyses/sink_vs_k.h"
 #include "reports/page/csv_table.h"
 
 #include <string>
@@ -15,5 +16,8 @@ std::string print_sinks(const analyses::SinkKeys& sinks, const runfile::RunReade
 
 /// One row for each key, with all that the run knows of it. Texts as printable() makes them.
 CsvTable sinks_csv(const analyses::SinkKeys& sinks);
+
+/// The result as a text table for a terminal, ended by a line break. For programs: analyses::to_json().
+std::string print_sink_vs_k(const analyses::SinkVsK& result);
 
 }  // namespace gainlens::reports

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "analyses/arm_curves.h"
+#include "analyses/arm_pairs.h"
 #include "reports/figures/figure.h"
 #include "reports/page/csv_table.h"
 

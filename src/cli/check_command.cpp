@@ -9,7 +9,7 @@
 #include "core/json.h"
 #include "core/json_words.h"
 #include "experiment/job.h"
-#include "reports/terminal/checks_terminal.h"
+#include "reports/words/checks_table.h"
 
 #include <fmt/ranges.h>
 

@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/quantity.h"
-#include "reports/terminal/sink_vs_k_terminal.h"
+#include "reports/terminal/sinks_terminal.h"
 
 #include <memory>
 

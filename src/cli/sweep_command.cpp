@@ -19,7 +19,7 @@
 #include "kernels/linear/product_kernel.h"
 #include "models/checkpoint/read_config.h"
 #include "models/checkpoint/torch_dtype.h"
-#include "reports/terminal/depth_terminal.h"
+#include "reports/sweep/depth_section.h"
 #include "runfile/process_group.h"
 #include "sweep/moments.h"
 #include "sweep/run_sweep.h"

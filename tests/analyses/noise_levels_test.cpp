@@ -1,7 +1,7 @@
 #include "analyses/noise_levels.h"
 
 #include "analyses/made_noise_run.h"
-#include "analyses/paper_finetuning.h"
+#include "analyses/paper_gains.h"
 #include "core/error.h"
 #include "runfile/made_experiment_run.h"
 

@@ -1,8 +1,8 @@
 #include "analyses/sensitivity.h"
+#include "analyses/paper_gains.h"
 
 #include "analyses/gain_decisions.h"
 #include "analyses/made_sensitivity.h"
-#include "analyses/paper_knobs.h"
 #include "analyses/recommender_comparison.h"
 #include "support/refusal.h"
 

@@ -1,6 +1,6 @@
-#include "analyses/sink_verdict.h"
 #include "analyses/planted_verdicts.h"
 #include "analyses/synthetic_run.h"
+#include "analyses/verdicts.h"
 #include "support/shared_data.h"
 
 #include <gmock/gmock.h>

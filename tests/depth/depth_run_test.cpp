@@ -3,7 +3,7 @@
 #include "analyses/depth.h"
 #include "core/error.h"
 #include "core/json.h"
-#include "reports/terminal/depth_terminal.h"
+#include "reports/sweep/depth_section.h"
 #include "support/file_bytes.h"
 #include "support/shared_data.h"
 

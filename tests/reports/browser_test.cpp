@@ -1,6 +1,7 @@
 // The pages in Chromium: what a reader points at, chooses, sorts and prints.
 
 #include "support/browser.h"
+#include "reports/look/look_report.h"
 
 #include "analyses/synthetic_run.h"
 #include "core/atomic_file.h"
@@ -11,7 +12,6 @@
 #include "reports/page/page_script.h"
 #include "reports/page/page_style.h"
 #include "reports/page/paper_table.h"
-#include "reports/page/token_strip.h"
 #include "reports/recommend/compare_report.h"
 #include "reports/report_testing.h"
 #include "reports/sweep/sweep_report.h"

@@ -1,7 +1,7 @@
+#include "reports/sweep/depth_section.h"
 #include "analyses/synthetic_run.h"
 #include "core/error.h"
 #include "core/sha256.h"
-#include "reports/sweep/depth_figure.h"
 #include "reports/sweep/sections.h"
 #include "support/shared_data.h"
 

@@ -1,11 +1,11 @@
 #include "reports/page/page_script.h"
+#include "reports/look/look_report.h"
 
 #include "analyses/synthetic_run.h"
 #include "core/atomic_file.h"
 #include "core/error.h"
 #include "reports/page/embedded_data.h"
 #include "reports/page/page_style.h"
-#include "reports/page/token_strip.h"
 #include "reports/sweep/sweep_report.h"
 #include "support/shared_data.h"
 

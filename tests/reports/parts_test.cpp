@@ -7,7 +7,7 @@
 #include "reports/page/page_style.h"
 #include "reports/page/paper_table.h"
 #include "reports/page/typography.h"
-#include "reports/terminal/sink_vs_k_terminal.h"
+#include "reports/terminal/sinks_terminal.h"
 #include "reports/words/numbers.h"
 
 #include "analyses/synthetic_run.h"

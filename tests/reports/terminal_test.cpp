@@ -1,6 +1,6 @@
-#include "reports/terminal/sink_vs_k_terminal.h"
 
 #include "analyses/synthetic_run.h"
+#include "reports/terminal/sinks_terminal.h"
 #include "support/shared_data.h"
 
 #include <gmock/gmock.h>
