@@ -8,9 +8,7 @@
 namespace gainlens::analyses {
 namespace {
 
-using runfile::DepthCarried;
-using runfile::DepthChunk;
-using runfile::DepthLayer;
+using runfile::DepthCarried, runfile::DepthChunk, runfile::DepthLayer;
 
 /// Adds a share of what one chunk shows.
 void add_medians(DepthMedians& sum, const DepthCarried& carried, double share) {

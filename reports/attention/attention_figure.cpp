@@ -11,12 +11,8 @@
 namespace gainlens::reports {
 namespace {
 
-using analyses::AttentionReading;
-using analyses::GroupedUsers;
-using analyses::Head;
-using analyses::HeadNumber;
-using analyses::SeedEstimate;
-using analyses::UserGrouping;
+using analyses::AttentionReading, analyses::GroupedUsers, analyses::Head, analyses::HeadNumber, analyses::SeedEstimate,
+    analyses::UserGrouping;
 
 constexpr std::size_t max_columns = 4;
 

@@ -16,12 +16,8 @@
 namespace gainlens::reports {
 namespace {
 
-using analyses::AttentionReading;
-using analyses::GroupedUsers;
-using analyses::Head;
-using analyses::HeadNumber;
-using analyses::SeedEstimate;
-using analyses::UserGrouping;
+using analyses::AttentionReading, analyses::GroupedUsers, analyses::Head, analyses::HeadNumber, analyses::SeedEstimate,
+    analyses::UserGrouping;
 
 const GroupedUsers& groups_of(SweptArms arms, UserGrouping grouping) {
   return arms.front().reading->groupings[static_cast<std::size_t>(grouping)];

@@ -21,9 +21,7 @@
 namespace gainlens::reports {
 namespace {
 
-using analyses::ExperimentComparison;
-using analyses::GainDecision;
-using analyses::UnitScoreGain;
+using analyses::ExperimentComparison, analyses::GainDecision, analyses::UnitScoreGain;
 
 /// One comparison, as the sections see it.
 struct ComparedExperiment {

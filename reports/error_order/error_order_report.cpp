@@ -18,13 +18,8 @@
 namespace gainlens::reports {
 namespace {
 
-using analyses::ends_as;
-using analyses::ErrorBin;
-using analyses::ErrorOrder;
-using analyses::ErrorOrderReading;
-using analyses::OrderVerdict;
-using analyses::SeedEstimate;
-using analyses::with_sign;
+using analyses::ends_as, analyses::ErrorBin, analyses::ErrorOrder, analyses::ErrorOrderReading, analyses::OrderVerdict,
+    analyses::SeedEstimate, analyses::with_sign;
 
 /// @param success  what is ordered
 Table table_of(const char* name, const std::string& success, const ErrorOrder& order) {

@@ -12,10 +12,7 @@
 namespace gainlens::reports {
 namespace {
 
-using analyses::EstimatorAccuracy;
-using analyses::EstimatorTruth;
-using analyses::TruthCell;
-using analyses::TruthScenario;
+using analyses::EstimatorAccuracy, analyses::EstimatorTruth, analyses::TruthCell, analyses::TruthScenario;
 
 constexpr std::size_t estimator_width = 18, number_width = 7;
 

@@ -14,10 +14,7 @@
 namespace gainlens::reports {
 namespace {
 
-using analyses::EstimatorAccuracy;
-using analyses::EstimatorTruth;
-using analyses::TruthCell;
-using analyses::TruthScenario;
+using analyses::EstimatorAccuracy, analyses::EstimatorTruth, analyses::TruthCell, analyses::TruthScenario;
 
 /// What the report of `gainlens estimators` is about.
 struct JudgedEstimators {

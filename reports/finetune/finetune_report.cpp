@@ -19,11 +19,7 @@
 namespace gainlens::reports {
 namespace {
 
-using analyses::Decision;
-using analyses::GainDecision;
-using analyses::NoiseCell;
-using analyses::NoiseGain;
-using analyses::NoiseLevels;
+using analyses::Decision, analyses::GainDecision, analyses::NoiseCell, analyses::NoiseGain, analyses::NoiseLevels;
 using Runs = std::span<const FinetunedRun>;
 
 std::string percent(double level) {

@@ -19,17 +19,9 @@
 namespace gainlens::reports {
 namespace {
 
-using analyses::ends_as;
-using analyses::fixed;
-using analyses::FrequencyBin;
-using analyses::FrequencyCorrelation;
-using analyses::FrequencyQuantity;
-using analyses::FrequencyReading;
-using analyses::Show;
-using analyses::verbatim;
-using analyses::whole;
-using analyses::with_sign;
-using analyses::words;
+using analyses::ends_as, analyses::fixed, analyses::FrequencyBin, analyses::FrequencyCorrelation,
+    analyses::FrequencyQuantity, analyses::FrequencyReading, analyses::Show, analyses::verbatim, analyses::whole,
+    analyses::with_sign, analyses::words;
 
 /// Below it a p has underflowed.
 constexpr double min_p = 1e-300;

@@ -24,9 +24,7 @@
 namespace gainlens::reports {
 namespace {
 
-using analyses::ArmInContext;
-using analyses::GateArmEffect;
-using analyses::GateArmEffects;
+using analyses::ArmInContext, analyses::GateArmEffect, analyses::GateArmEffects;
 
 constexpr std::size_t shown_unsolved = 5, label_width = 13;
 

@@ -17,10 +17,7 @@
 namespace gainlens::reports {
 namespace {
 
-using analyses::ArmEffect;
-using analyses::ControlledArm;
-using analyses::DirectionResult;
-using analyses::EffectMap;
+using analyses::ArmEffect, analyses::ControlledArm, analyses::DirectionResult, analyses::EffectMap;
 
 /// Evenly spaced labels, at most `most`.
 std::string ticks(const std::vector<std::int64_t>& labels, std::size_t most) {

@@ -13,9 +13,7 @@
 namespace gainlens::reports {
 namespace {
 
-using analyses::Show;
-using analyses::TableColumn;
-using analyses::TableValue;
+using analyses::Show, analyses::TableColumn, analyses::TableValue;
 
 constexpr std::size_t max_line_width = 100;
 constexpr std::size_t max_reasons = 5;  ///< the others are in JSON

@@ -11,9 +11,7 @@
 namespace gainlens::reports {
 namespace {
 
-using analyses::ArmComparison;
-using analyses::MetricGain;
-using analyses::PaperGain;
+using analyses::ArmComparison, analyses::MetricGain, analyses::PaperGain;
 
 /// What the paper prints of one metric; empty if it prints nothing.
 std::vector<std::string> paper_row(const ArmComparison& comparison, const MetricGain& gain) {

@@ -12,11 +12,8 @@
 namespace gainlens::reports {
 namespace {
 
-using analyses::ArmResult;
-using analyses::RecommenderResults;
-using analyses::SeedValues;
-using analyses::StratifiedUsers;
-using analyses::StratumKind;
+using analyses::ArmResult, analyses::RecommenderResults, analyses::SeedValues, analyses::StratifiedUsers,
+    analyses::StratumKind;
 
 using Strata = std::vector<std::vector<SeedValues>>;
 

@@ -11,9 +11,7 @@
 namespace gainlens::reports {
 namespace {
 
-using analyses::ArmResult;
-using analyses::PaperGain;
-using analyses::RecommenderResults;
+using analyses::ArmResult, analyses::PaperGain, analyses::RecommenderResults;
 
 /// "HR@10 .0947 (.0009), NDCG@10 .0572 (.0007), MRR .0518 (.0009)", of the metrics that the strata have too.
 std::string metrics_in_words(const RecommenderResults& results, const ArmResult& arm) {

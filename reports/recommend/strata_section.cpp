@@ -8,12 +8,8 @@
 namespace gainlens::reports {
 namespace {
 
-using analyses::ArmComparison;
-using analyses::MetricGain;
-using analyses::StratifiedGains;
-using analyses::StratumGain;
-using analyses::StratumInteraction;
-using analyses::StratumKind;
+using analyses::ArmComparison, analyses::MetricGain, analyses::StratifiedGains, analyses::StratumGain,
+    analyses::StratumInteraction, analyses::StratumKind;
 
 constexpr StratumKind kinds[] = {StratumKind::item_frequency, StratumKind::user_activity};
 

@@ -19,9 +19,7 @@
 namespace gainlens::reports {
 namespace {
 
-using analyses::KnobResult;
-using analyses::Sensitivity;
-using analyses::SettingResult;
+using analyses::KnobResult, analyses::Sensitivity, analyses::SettingResult;
 
 constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 

@@ -22,9 +22,7 @@
 namespace gainlens::reports {
 namespace {
 
-using analyses::PairedDifference;
-using analyses::Series;
-using analyses::SeriesPoint;
+using analyses::PairedDifference, analyses::Series, analyses::SeriesPoint;
 
 /// place, mean, ends of the interval of the change from the first run, moved to the mean. They end where the quantity
 /// can go no farther.

@@ -12,10 +12,7 @@
 namespace gainlens::reports {
 namespace {
 
-using analyses::Aggregate;
-using analyses::Change;
-using analyses::Context;
-using analyses::ContextPoint;
+using analyses::Aggregate, analyses::Change, analyses::Context, analyses::ContextPoint;
 
 constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 

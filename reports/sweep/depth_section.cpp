@@ -17,11 +17,7 @@
 namespace gainlens::reports {
 namespace {
 
-using analyses::DepthAtLength;
-using analyses::DepthMedians;
-using analyses::DepthRow;
-using runfile::depth_start;
-using runfile::DepthReading;
+using analyses::DepthAtLength, analyses::DepthMedians, analyses::DepthRow, runfile::depth_start, runfile::DepthReading;
 
 /// The places of a reading in a row: layer, then the starts of filter, then those of gain-one.
 std::size_t column_of(DepthReading reading, std::size_t start) {

@@ -13,9 +13,7 @@
 namespace gainlens::reports {
 namespace {
 
-using analyses::Correlation;
-using analyses::SinkPoint;
-using analyses::SinkVsK;
+using analyses::Correlation, analyses::SinkPoint, analyses::SinkVsK;
 
 struct Panel {
   std::size_t variant;  // of analyses::gain_variants

@@ -19,10 +19,7 @@
 namespace gainlens::reports {
 namespace {
 
-using analyses::AttentionReading;
-using analyses::Head;
-using analyses::HeadNumber;
-using analyses::SeedEstimate;
+using analyses::AttentionReading, analyses::Head, analyses::HeadNumber, analyses::SeedEstimate;
 
 /// A number that some head has.
 bool is_known(const AttentionReading& reading, std::size_t number) {

@@ -12,9 +12,7 @@
 namespace gainlens::reports {
 namespace {
 
-using analyses::LemmaHead;
-using analyses::SinkLemma;
-using analyses::Statement;
+using analyses::LemmaHead, analyses::SinkLemma, analyses::Statement;
 
 constexpr std::size_t strongest_heads = 8;
 constexpr std::size_t min_met_heads = 4;

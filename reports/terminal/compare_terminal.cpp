@@ -16,12 +16,8 @@
 namespace gainlens::reports {
 namespace {
 
-using analyses::ArmComparison;
-using analyses::CrossedEstimate;
-using analyses::ExperimentComparison;
-using analyses::MetricGain;
-using analyses::StratifiedGains;
-using analyses::UnitScoreGain;
+using analyses::ArmComparison, analyses::CrossedEstimate, analyses::ExperimentComparison, analyses::MetricGain,
+    analyses::StratifiedGains, analyses::UnitScoreGain;
 using namespace compare_words;
 
 /// The width of the column of names.

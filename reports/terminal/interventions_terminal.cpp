@@ -19,16 +19,9 @@
 namespace gainlens::reports {
 namespace {
 
-using analyses::Attributions;
-using analyses::ControlledArm;
-using analyses::DirectionResult;
-using analyses::EstimatedArm;
-using analyses::EstimatedKind;
-using analyses::InterventionEffects;
-using analyses::PatchGrid;
-using analyses::PatchingEffects;
-using analyses::PatchResult;
-using runfile::PatchDirection;
+using analyses::Attributions, analyses::ControlledArm, analyses::DirectionResult, analyses::EstimatedArm,
+    analyses::EstimatedKind, analyses::InterventionEffects, analyses::PatchGrid, analyses::PatchingEffects,
+    analyses::PatchResult, runfile::PatchDirection;
 
 constexpr std::int64_t widest = 16;
 constexpr std::size_t strongest = 10;

@@ -17,13 +17,8 @@
 namespace gainlens::reports {
 namespace {
 
-using analyses::Correlation;
-using analyses::SinkGroup;
-using analyses::SinkKeys;
-using analyses::SinkLife;
-using analyses::SinkShares;
-using analyses::SinkVsK;
-using analyses::TokenClass;
+using analyses::Correlation, analyses::SinkGroup, analyses::SinkKeys, analyses::SinkLife, analyses::SinkShares,
+    analyses::SinkVsK, analyses::TokenClass;
 
 std::string number(const Measured& value, const char* format) {
   return value ? fmt::format(fmt::runtime(format), *value) : "-";
