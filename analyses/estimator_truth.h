@@ -3,8 +3,11 @@
 #include "analyses/measured.h"
 #include "bft/estimators.h"
 #include "core/json.h"
+#include "core/random.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -12,6 +15,57 @@
 #include <vector>
 
 namespace gainlens::analyses {
+
+/// Mean and variance of numbers that come one at a time or in blocks, by the updates of Welford (1962) and of Chan,
+/// Golub and LeVeque (1979). A sum of squares would lose the spread of numbers that hardly vary.
+struct RunningSpread {
+  void add(double x) {
+    ++count;
+    const double before = x - mean;
+    mean += before / static_cast<double>(count);
+    squares += before * (x - mean);
+  }
+  void add(const RunningSpread& other) {
+    if (other.count == 0) return;
+    const double between = other.mean - mean;
+    const double share = static_cast<double>(other.count) / static_cast<double>(count + other.count);
+    squares += other.squares + between * between * share * static_cast<double>(count);
+    mean += between * share;
+    count += other.count;
+  }
+  /// Standard deviation with ddof 1; 0 of a single number.
+  double deviation() const { return std::sqrt(squares / std::max(static_cast<double>(count) - 1, 1.0)); }
+  /// Standard error of the mean of independent numbers, at least one.
+  double error() const { return deviation() / std::sqrt(static_cast<double>(count)); }
+
+  std::int64_t count = 0;
+  double mean = 0;     ///< of the numbers; 0 without any
+  double squares = 0;  ///< sum of (x - mean)^2
+};
+
+/// Weights, values and target of one query, in one dimension of the values, as `estimator_truth` draws them.
+struct SimulatedQuery {
+  std::vector<double> weights;  ///< [key] sum to one, n_eff as asked but for the noise of noisy_tokens
+  std::vector<double> values;   ///< [key]
+  double estimate;              ///< e = sum p v
+  double target;                ///< of e; for `dependent` the mean of the values, as E e is not known beforehand
+  double score_noise;           ///< omega, standard deviation of the part of a score that is noise
+  // What delta is given: two model dimensions, one along W_V and one across it.
+  std::array<double, 2> score_gradient;
+  std::array<double, 2> value_projection;
+  std::vector<double> token_precision;  ///< [key]
+};
+
+/// Variance of the values in a scenario, where that of the prior is `prior_variance`.
+double value_variance(TruthScenario scenario, double prior_variance);
+
+/// Draws one query.
+SimulatedQuery simulate_query(TruthScenario scenario, double n_eff, double prior_variance, Random& random);
+
+/// The factor b at which softmax(b scores) has the given n_eff; infinite for n_eff = 1.
+/// @param scores  all different
+/// @param n_eff   from 1 to below the number of scores
+double sharpness_for(const std::vector<double>& scores, double n_eff);
 
 /// How weights and values of one query arise in the simulation. docs/estimators.md, "What is simulated".
 enum class TruthScenario {

@@ -3,7 +3,6 @@
 #include "analyses/arm_pairs.h"
 #include "analyses/recommender_comparison.h"
 #include "analyses/seed_comparison.h"
-#include "analyses/stratum_interaction.h"
 #include "core/json.h"
 #include "core/ranking_metrics.h"
 

@@ -4,12 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace gainlens::reports {
 namespace {
-
-constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 
 // inches
 constexpr double legend_line = 0.17, legend_sample = 0.3, legend_gap = 0.22;

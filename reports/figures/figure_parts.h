@@ -17,6 +17,7 @@ namespace gainlens::reports {
 using Rows = std::vector<std::vector<double>>;
 
 inline constexpr std::size_t max_panels = 26;
+inline constexpr double no_value = std::numeric_limits<double>::quiet_NaN();  ///< what rows say where they have none
 
 /// NaN where it is missing.
 double value_or_nan(const Measured& value);

@@ -7,15 +7,12 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 
 namespace gainlens::reports {
 namespace {
 
 using analyses::NoiseGain;
 using analyses::NoiseLevels;
-
-constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 
 /// A curve of one panel: level, value, ends of its bar.
 struct Curve {

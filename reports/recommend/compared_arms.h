@@ -59,6 +59,6 @@ extern const Section<ComparedArms> decisions_section, gains_section, learning_cu
 extern const Section<ComparedArms> compare_explorer_section;
 
 /// Every section of a report of `gainlens compare`, in its order.
-std::span<const Section<ComparedArms>* const> compare_sections();
+extern const std::vector<const Section<ComparedArms>*> compare_sections;
 
 }  // namespace gainlens::reports

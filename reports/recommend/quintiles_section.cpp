@@ -5,7 +5,6 @@
 #include "reports/words/numbers.h"
 
 #include <algorithm>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -33,7 +32,6 @@ Rows rows_of(const ArmResult& arm, const Panel& panel, std::size_t metric, doubl
     const auto& summary = strata[stratum][metric].over_seeds;
     if (!summary) continue;
     const auto bar = analyses::shown_ends(strata[stratum][metric].crossed);
-    constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
     rows.push_back({static_cast<double>(stratum + 1) + shift, summary->mean, bar ? std::max(bar->low, 0.0) : no_value,
                     bar ? bar->high : no_value});
   }

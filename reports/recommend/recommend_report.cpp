@@ -53,47 +53,31 @@ void append_comparisons(MadeReport& report, std::span<const Section<ComparedArms
 
 }  // namespace
 
-std::span<const Section<TrainedRun>* const> opening_run_sections() {
-  static const Section<TrainedRun>* const sections[] = {&run_summary_section};
-  return sections;
-}
+const std::vector<const Section<TrainedRun>*> opening_run_sections = {&run_summary_section};
 
-std::span<const Section<ComparedArms>* const> answer_sections() {
-  static const Section<ComparedArms>* const sections[] = {&decisions_section};
-  return sections;
-}
+const std::vector<const Section<ComparedArms>*> answer_sections = {&decisions_section};
 
-std::span<const Section<TrainedRun>* const> run_sections() {
-  static const Section<TrainedRun>* const sections[] = {
-      &run_facts_section, &test_metrics_section, &training_section,
-      &filter_section,    &quintiles_section,    &run_checks_section,
-  };
-  return sections;
-}
+const std::vector<const Section<TrainedRun>*> run_sections = {&run_facts_section, &test_metrics_section,
+                                                              &training_section,  &filter_section,
+                                                              &quintiles_section, &run_checks_section};
 
-std::span<const Section<ComparedArms>* const> arm_comparison_sections() {
-  static const Section<ComparedArms>* const sections[] = {&gains_section, &strata_section};
-  return sections;
-}
+const std::vector<const Section<ComparedArms>*> arm_comparison_sections = {&gains_section, &strata_section};
 
-std::span<const Section<TrainedRun>* const> closing_run_sections() {
-  static const Section<TrainedRun>* const sections[] = {&run_reading_section, &run_files_section};
-  return sections;
-}
+const std::vector<const Section<TrainedRun>*> closing_run_sections = {&run_reading_section, &run_files_section};
 
 WrittenReport write_recommend_report(const TrainedRun& run, const std::filesystem::path& out, const Writing& writing) {
   const TrainedRuns runs(&run, 1);
   const std::vector<ComparedArms> arms = arms_of(run);
   OrderedJson comparisons = OrderedJson::object();
-  MadeReport report = make_report<TrainedRun>(opening_run_sections(), runs);
-  append_comparisons(report, answer_sections(), arms, comparisons);
-  MadeReport own = make_report<TrainedRun>(run_sections(), runs);
+  MadeReport report = make_report<TrainedRun>(opening_run_sections, runs);
+  append_comparisons(report, answer_sections, arms, comparisons);
+  MadeReport own = make_report<TrainedRun>(run_sections, runs);
   report.summary.update(own.summary);
   append(report, std::move(own));
-  append_comparisons(report, arm_comparison_sections(), arms, comparisons);
+  append_comparisons(report, arm_comparison_sections, arms, comparisons);
   if (!run.results.not_compared.empty()) report.summary["not_compared"] = run.results.not_compared;
   report.summary["comparisons"] = std::move(comparisons);
-  append(report, make_report<TrainedRun>(closing_run_sections(), runs));
+  append(report, make_report<TrainedRun>(closing_run_sections, runs));
   check_sections(report);
   report.title = page_title(backbone_title(run.run().backbone()), printable(run.run().data_name(), 60));
   report.header = header(run);

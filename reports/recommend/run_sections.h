@@ -26,11 +26,11 @@ extern const Section<TrainedRun> run_summary_section, run_facts_section, test_me
     filter_section, quintiles_section, run_checks_section, run_reading_section, run_files_section;
 
 // The sections of a report of one run, in this order. Those of compared arms stand there if the run has several arms;
-// see sections.h.
-std::span<const Section<TrainedRun>* const> opening_run_sections();
-std::span<const Section<ComparedArms>* const> answer_sections();
-std::span<const Section<TrainedRun>* const> run_sections();
-std::span<const Section<ComparedArms>* const> arm_comparison_sections();
-std::span<const Section<TrainedRun>* const> closing_run_sections();
+// see compared_arms.h.
+extern const std::vector<const Section<TrainedRun>*> opening_run_sections;
+extern const std::vector<const Section<ComparedArms>*> answer_sections;
+extern const std::vector<const Section<TrainedRun>*> run_sections;
+extern const std::vector<const Section<ComparedArms>*> arm_comparison_sections;
+extern const std::vector<const Section<TrainedRun>*> closing_run_sections;
 
 }  // namespace gainlens::reports

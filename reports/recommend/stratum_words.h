@@ -1,6 +1,6 @@
 #pragma once
 
-#include "analyses/stratum_interaction.h"
+#include "analyses/recommender_comparison.h"
 
 #include <cstddef>
 #include <string>

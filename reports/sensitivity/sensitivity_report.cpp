@@ -21,8 +21,6 @@ namespace {
 
 using analyses::KnobResult, analyses::Sensitivity, analyses::SettingResult;
 
-constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
-
 KnobGroup group_of(const KnobResult& knob) {
   const analyses::PaperKnob* const known = analyses::find_paper_knob(knob.key);
   if (known == nullptr) return KnobGroup::other;

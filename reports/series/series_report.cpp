@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <set>
 #include <span>
@@ -27,7 +26,6 @@ using analyses::PairedDifference, analyses::Series, analyses::SeriesPoint;
 /// place, mean, ends of the interval of the change from the first run, moved to the mean. They end where the quantity
 /// can go no farther.
 Rows rows_of(const Series& series, std::size_t quantity) {
-  constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
   Rows rows;
   for (const SeriesPoint& point : series.points) {
     const PairedDifference& one = point.quantities[quantity];

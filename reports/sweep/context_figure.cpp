@@ -7,14 +7,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace gainlens::reports {
 namespace {
 
 using analyses::Aggregate, analyses::Change, analyses::Context, analyses::ContextPoint;
-
-constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 
 /// length, mean, mean -+ deviation, ends of the interval
 std::vector<double> row(double tokens, double mean, const Measured& deviation, const Maybe<Interval>& interval) {

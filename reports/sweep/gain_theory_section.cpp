@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -20,7 +19,6 @@ using analyses::GainTheoryPoint;
 
 /// tokens, K, ends of its interval, predicted K, constant K, scaled K
 Rows gain_rows(const GainTheory& theory, std::size_t run, std::size_t runs) {
-  constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
   const double constant = mean_or_nan(theory.points.front().kalman_gain);
   Rows rows;
   for (const GainTheoryPoint& point : theory.points) {

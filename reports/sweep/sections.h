@@ -26,7 +26,7 @@ namespace gainlens::reports {
 
 /// THE table: the sections of a sweep's report, in the order of the page. The page, summary.json, the files and the
 /// removal of old ones come from it. A test compares the table in docs/report.md with it.
-std::span<const Section<SweepRun>* const> sweep_sections();
+extern const std::vector<const Section<SweepRun>*> sweep_sections;
 
 // One file each: <name>_section.cpp.
 extern const Section<SweepRun> summary_section, explore_section, runs_section, verdicts_section, context_section,

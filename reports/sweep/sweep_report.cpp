@@ -50,15 +50,11 @@ std::string header(Runs runs) {
 
 }  // namespace
 
-std::span<const Section<SweepRun>* const> sweep_sections() {
-  static const Section<SweepRun>* const sections[] = {
-      &summary_section,     &explore_section, &heads_section,       &context_section,    &sinks_section,
-      &value_norms_section, &depth_section,   &differences_section, &neighbours_section, &checks_section,
-      &caveats_section,     &runs_section,    &policies_section,    &files_section,      &verdicts_section,
-      &gain_theory_section, &audit_section,
-  };
-  return sections;
-}
+const std::vector<const Section<SweepRun>*> sweep_sections = {
+    &summary_section,     &explore_section, &heads_section,       &context_section,    &sinks_section,
+    &value_norms_section, &depth_section,   &differences_section, &neighbours_section, &checks_section,
+    &caveats_section,     &runs_section,    &policies_section,    &files_section,      &verdicts_section,
+    &gain_theory_section, &audit_section};
 
 std::vector<SweepRun> overlay(std::span<const RunInput> inputs, const analyses::Options& options) {
   CHECK(!inputs.empty() && inputs.size() <= max_runs, "report: {} runs; 1 to {} can be told apart in one figure",
@@ -79,7 +75,7 @@ std::vector<SweepRun> overlay(std::span<const RunInput> inputs, const analyses::
 WrittenReport write_report(std::span<const RunInput> inputs, const std::filesystem::path& out,
                            const analyses::Options& options, const Writing& writing) {
   const std::vector<SweepRun> runs = overlay(inputs, options);
-  MadeReport report = make_report<SweepRun>(sweep_sections(), runs);
+  MadeReport report = make_report<SweepRun>(sweep_sections, runs);
   report.title = page_title(subject(runs));
   report.header = header(runs);
   report.leads = true;

@@ -1,6 +1,6 @@
+#include "analyses/gain_theory.h"
 #include "cli/commands.h"
 
-#include "analyses/theory_equivalence.h"
 #include "cli/given_run.h"
 #include "cli/name_list.h"
 #include "cli/option_for.h"

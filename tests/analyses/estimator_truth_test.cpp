@@ -1,7 +1,5 @@
 #include "analyses/estimator_truth.h"
 
-#include "analyses/running_spread.h"
-#include "analyses/simulated_query.h"
 #include "support/refusal.h"
 
 #include <gmock/gmock.h>

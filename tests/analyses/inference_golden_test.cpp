@@ -1,7 +1,7 @@
 #include "analyses/equivalence.h"
+#include "analyses/gain_theory.h"
 #include "analyses/holm.h"
 #include "analyses/permutation.h"
-#include "analyses/theory_equivalence.h"
 #include "core/json.h"
 
 #include <gmock/gmock.h>

@@ -1,8 +1,8 @@
 #include "analyses/gain_regression.h"
 #include "analyses/means_of_runs.h"
 #include "analyses/pooled_data_sets.h"
+#include "analyses/recommender_comparison.h"
 #include "analyses/seed_comparison.h"
-#include "analyses/stratum_interaction.h"
 #include "core/error.h"
 
 #include <gmock/gmock.h>

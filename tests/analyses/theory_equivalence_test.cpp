@@ -1,5 +1,5 @@
-#include "analyses/theory_equivalence.h"
 
+#include "analyses/gain_theory.h"
 #include "analyses/synthetic_run.h"
 #include "support/shared_data.h"
 

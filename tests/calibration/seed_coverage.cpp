@@ -1,10 +1,10 @@
 #include "calibration/seed_coverage.h"
+#include "analyses/recommender_comparison.h"
 
 #include "analyses/gain_regression.h"
 #include "analyses/permutation.h"
 #include "analyses/pooled_data_sets.h"
 #include "analyses/seed_comparison.h"
-#include "analyses/stratum_interaction.h"
 
 #include <algorithm>
 #include <array>

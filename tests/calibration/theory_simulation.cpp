@@ -1,8 +1,8 @@
 #include "calibration/theory_simulation.h"
+#include "analyses/gain_theory.h"
 
 #include "analyses/holm.h"
 #include "analyses/permutation.h"
-#include "analyses/theory_equivalence.h"
 #include "calibration/simulation.h"
 #include "core/random.h"
 

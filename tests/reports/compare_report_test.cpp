@@ -124,7 +124,7 @@ std::vector<std::string> headings(const PaperTable& table) {
 TEST(CompareDecisions, TheFirstTableHoldsThePThatDecidesAndNamesTheOther) {
   const runfile::RecommendRun run = on("made");
   const Page page({run});
-  EXPECT_EQ(compare_sections().front()->name, "decisions");
+  EXPECT_EQ(compare_sections.front()->name, "decisions");
   const PaperTable table = page.blocks<PaperTable>(decisions_section).at(0);
   EXPECT_THAT(headings(table), ElementsAre("metric", "Δ", "95% interval", "p", "Holm's p", "naive p", "decision"));
   ASSERT_EQ(table.rows.size(), 4u);

@@ -429,17 +429,17 @@ void add_to_index(std::span<const Section<Run>* const> sections, std::string& in
 /// The table in docs/report.md is written by hand; this prints the right one where they differ.
 TEST(RecommendSections, TheIndexInTheDocumentationIsThisTable) {
   std::string index = "| section | what it answers | files |\n| --- | --- | --- |\n";
-  add_to_index(opening_run_sections(), index);
-  add_to_index(answer_sections(), index);
-  add_to_index(run_sections(), index);
-  add_to_index(arm_comparison_sections(), index);
-  add_to_index(closing_run_sections(), index);
+  add_to_index(opening_run_sections, index);
+  add_to_index(answer_sections, index);
+  add_to_index(run_sections, index);
+  add_to_index(arm_comparison_sections, index);
+  add_to_index(closing_run_sections, index);
   EXPECT_THAT(read_text_file(fs::path(GAINLENS_SOURCE_DIR) / "docs" / "report.md"), HasSubstr(index)) << index;
 }
 
 TEST(RecommendSections, EachListsTheKeysThatItWrites) {
   const TrainedRun run = trained(uneven_recommend_run());
-  for (const Section<TrainedRun>* section : run_sections()) {
+  for (const Section<TrainedRun>* section : run_sections) {
     if (!section->add_json) continue;
     OrderedJson summary = OrderedJson::object();
     section->add_json(run, summary);

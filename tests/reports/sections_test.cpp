@@ -367,7 +367,7 @@ TEST(HeadsTable, HasEveryNumberOfAHeadInTheSummary) {
 TEST(SweepSections, NamesAndFilesAreGivenOnce) {
   std::set<std::string_view> names;
   std::set<std::string> stems;
-  for (const Section<SweepRun>* section : sweep_sections()) {
+  for (const Section<SweepRun>* section : sweep_sections) {
     EXPECT_TRUE(names.insert(section->name).second) << section->name;
     EXPECT_FALSE(section->title.empty()) << section->name;
     EXPECT_THAT(section->question, ::testing::EndsWith("?")) << section->name;
@@ -378,7 +378,7 @@ TEST(SweepSections, NamesAndFilesAreGivenOnce) {
 /// A section that fails leaves nulls under these keys: a program that reads one must find it.
 TEST(SweepSections, EachListsTheKeysThatItWrites) {
   const Overlaid overlaid(report_run(), 1);
-  for (const Section<SweepRun>* section : sweep_sections()) {
+  for (const Section<SweepRun>* section : sweep_sections) {
     if (!section->add_json) continue;
     OrderedJson summary = OrderedJson::object();
     section->add_json(overlaid.runs().front(), summary);
@@ -394,7 +394,7 @@ TEST(SweepSections, EachListsTheKeysThatItWrites) {
 /// The table in docs/report.md is written by hand; this prints the right one where they differ.
 TEST(SweepSections, TheIndexInTheDocumentationIsThisTable) {
   std::string index = "| section | what it answers | files |\n| --- | --- | --- |\n";
-  for (const Section<SweepRun>* section : sweep_sections()) {
+  for (const Section<SweepRun>* section : sweep_sections) {
     std::string files;
     for (const std::string& stem : section->files) files += (files.empty() ? "`" : ", `") + stem + "`";
     index += fmt::format("| {} | {} | {} |\n", section->title, section->question, files);
