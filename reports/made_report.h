@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/error.h"
-#include "reports/figures/style.h"
+#include "reports/figures/figure.h"
 #include "reports/section.h"
 
 #include <exception>

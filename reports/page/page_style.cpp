@@ -3,7 +3,6 @@
 #include "core/sha256.h"
 #include "reports/figures/palette.h"
 #include "reports/page/embedded_data.h"
-#include "reports/page/page_script.h"
 #include "reports/page/typography.h"
 
 #include <fmt/format.h>

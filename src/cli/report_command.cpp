@@ -9,7 +9,7 @@
 #include "core/check.h"
 #include "core/console.h"
 #include "core/json.h"
-#include "reports/figures/style.h"
+#include "reports/figures/figure.h"
 
 #include <cstddef>
 #include <filesystem>

@@ -9,7 +9,6 @@
 #include "reports/gate_arms/gate_arms_report.h"
 #include "reports/interventions/interventions_report.h"
 #include "reports/page/embedded_data.h"
-#include "reports/page/page_script.h"
 #include "reports/page/page_style.h"
 #include "reports/page/paper_table.h"
 #include "reports/recommend/compare_report.h"

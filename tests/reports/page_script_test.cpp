@@ -1,4 +1,3 @@
-#include "reports/page/page_script.h"
 #include "reports/look/look_report.h"
 
 #include "analyses/synthetic_run.h"

@@ -1,11 +1,11 @@
+#include "reports/figures/figure.h"
 #include "reports/sweep/sweep_report.h"
 
 #include "analyses/synthetic_run.h"
 #include "core/atomic_file.h"
 #include "core/error.h"
 #include "core/json.h"
-#include "reports/figures/style.h"
-#include "reports/page/page_script.h"
+#include "reports/page/page_style.h"
 #include "reports/report_testing.h"
 #include "support/shared_data.h"
 

@@ -3,7 +3,7 @@
 #include "core/atomic_file.h"
 #include "core/check.h"
 #include "reports/figures/program.h"
-#include "reports/page/page_script.h"
+#include "reports/page/page_style.h"
 #include "support/shared_data.h"
 
 namespace gainlens::testing {
