@@ -118,41 +118,31 @@ void logarithmic_y(PlotScript& script, const std::vector<PerformancePoint>& poin
 Figure performance_ratio_figure(const std::vector<PerformancePoint>& points) {
   ASSERT(!points.empty(), "a figure of no measurement");
   const std::vector<Line> lines = lines_of(points, shape_name);
-  const std::vector<LegendEntry> legend = legend_of(lines);
-  const double strip = legend_height(legend, column_width);
-  const PanelGrid grid{.width = column_width, .height = 2.3 + strip, .left = 0.42, .bottom = 0.36 + strip};
+  const PanelGrid grid{.width = column_width, .height = 2.3, .left = 0.42, .bottom = 0.36};
   double highest = 1;
   for (const PerformancePoint& point : points) highest = std::max(highest, point.ratio);
-  PlotScript script;
-  start_panels(script, grid);
-  draw_legend(script, legend, grid.width, grid.height);
+  PanelFigure script(grid, legend_of(lines));
+  script.draw_legend();
   script.length_axis(lengths_of(points), grid.panel_width()).y_axis(0, highest, 0.08);
   script.line("set label 'time over that of libtorch SDPA' at graph 0, graph 1 left offset 0, 0.8");
   draw_lines(script, "ratio", lines, ratio_row,
              fmt::format("1 with lines linewidth 0.9 linecolor rgb '{}' notitle", colour::grey));
-  script.line("unset multiplot");
-  return {"performance-ratio", grid.width, grid.height, script.text()};
+  return script.figure("performance-ratio");
 }
 
 Figure performance_cost_figure(const std::vector<PerformancePoint>& points) {
   ASSERT(!points.empty(), "a figure of no measurement");
   const std::vector<Line> lines = lines_of(points, method_name);
-  const std::vector<LegendEntry> legend = legend_of(lines);
-  const double strip = legend_height(legend, page_width);
-  const PanelGrid grid{
-      .width = page_width, .height = 2.5 + strip, .columns = 2, .left = 0.5, .bottom = 0.38 + strip, .across = 0.62};
-  PlotScript script;
-  start_panels(script, grid);
+  const PanelGrid grid{.width = page_width, .height = 2.5, .columns = 2, .left = 0.5, .across = 0.62};
+  PanelFigure script(grid, legend_of(lines));
   script.panel(0, "seconds");
-  draw_legend(script, legend, grid.width, grid.height);
   script.length_axis(lengths_of(points), grid.panel_width());
   logarithmic_y(script, points, seconds_row);
   draw_lines(script, "seconds", lines, seconds_row, "");
   script.panel(1, "peak memory beyond the inputs, MiB").line("unset arrow");
   logarithmic_y(script, points, memory_row);
   draw_lines(script, "memory", lines, memory_row, "");
-  script.line("unset multiplot");
-  return {"performance-cost", grid.width, grid.height, script.text()};
+  return script.figure("performance-cost");
 }
 
 }  // namespace gainlens::bench

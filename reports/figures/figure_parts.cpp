@@ -84,12 +84,6 @@ std::string barred_curve(std::string_view block, const Rows& rows, const RunStyl
   return plot;
 }
 
-void start_panels(PlotScript& script, const PanelGrid& grid) {
-  script.line("set multiplot layout {},{} margins {:.5f},{:.5f},{:.5f},{:.5f} spacing {:.5f},{:.5f}", grid.rows,
-              grid.columns, grid.left / grid.width, 1 - grid.right / grid.width, grid.bottom / grid.height,
-              1 - grid.top / grid.height, grid.across / grid.width, grid.down / grid.height);
-}
-
 LegendEntry name_run(const std::string& label, std::size_t style, LegendMark mark) {
   const RunStyle& drawn = run_style(style);
   return {plain(label), drawn.colour, drawn.marker, mark == LegendMark::marker ? 0 : drawn.dash};
@@ -101,55 +95,52 @@ std::vector<LegendEntry> name_runs(std::span<const std::string> labels, LegendMa
   return entries;
 }
 
-double legend_height(const std::vector<LegendEntry>& entries, double width) {
-  return entries.empty() ? 0 : legend_line * static_cast<double>(legend_lines(entries, width).size()) + 0.04;
-}
-
-void draw_legend(PlotScript& script, const std::vector<LegendEntry>& entries, double width, double height) {
-  const std::vector<LegendLine> lines = legend_lines(entries, width);
-  int arrow = 100;  // numbers that no panel uses
-  for (std::size_t line = 0; line < lines.size(); ++line) {
-    double x = width + legend_gap;
-    for (const LegendEntry* entry : lines[line]) x -= entry_width(*entry) + legend_gap;
-    x = std::max(0.5 * x, 0.0);
-    const double y = (legend_line * (static_cast<double>(lines.size() - line) - 0.5) + 0.02) / height;
-    for (const LegendEntry* entry : lines[line]) {
-      if (entry->dash > 0) {
-        ++arrow;
-        // Neighbours differ in width by nothing that is seen: gnuplot forgets the dash of an arrow that has the colour
-        // and the width of the one before it.
-        script.line(
-            "set arrow {} from screen {:.5f}, screen {:.5f} to screen {:.5f}, screen {:.5f} nohead linewidth {} "
-            "dashtype {} linecolor rgb '{}'",
-            arrow, x / width, y, (x + legend_sample) / width, y, arrow % 2 == 0 ? 1.3 : 1.31, entry->dash,
-            entry->colour);
-      }
-      if (entry->marker > 0) {
-        script.line(
-            "set label \"\" at screen {:.5f}, screen {:.5f} point pointtype {} pointsize 0.5 linecolor rgb '{}'",
-            (x + 0.5 * legend_sample) / width, y, entry->marker, entry->colour);
-      }
-      script.line("set label \"{}\" at screen {:.5f}, screen {:.5f} left", entry->name,
-                  (x + legend_sample + 0.06) / width, y);
-      x += entry_width(*entry) + legend_gap;
-    }
-  }
-}
-
 PanelFigure::PanelFigure(const PanelGrid& grid, const std::vector<LegendEntry>& legend) : grid_(grid), legend_(legend) {
-  const double strip = legend_height(legend, grid.width);
+  const double strip =
+      legend.empty() ? 0 : legend_line * static_cast<double>(legend_lines(legend, grid.width).size()) + 0.04;
   grid_.height += strip;
   grid_.bottom += strip;
-  start_panels(*this, grid_);
+  line("set multiplot layout {},{} margins {:.5f},{:.5f},{:.5f},{:.5f} spacing {:.5f},{:.5f}", grid.rows, grid.columns,
+       grid.left / grid.width, 1 - grid.right / grid.width, grid_.bottom / grid_.height, 1 - grid.top / grid_.height,
+       grid.across / grid.width, grid.down / grid_.height);
 }
+
 PlotScript& PanelFigure::panel(std::size_t index, std::string_view title) {
   PlotScript::panel(index, title);
   if (index == 0) draw_legend();
   return *this;
 }
+
 void PanelFigure::draw_legend() {
-  reports::draw_legend(*this, legend_, grid_.width, grid_.height);
+  const std::vector<LegendLine> lines = legend_lines(legend_, grid_.width);
+  int arrow = 100;  // numbers that no panel uses
+  for (std::size_t row = 0; row < lines.size(); ++row) {
+    double x = grid_.width + legend_gap;
+    for (const LegendEntry* entry : lines[row]) x -= entry_width(*entry) + legend_gap;
+    x = std::max(0.5 * x, 0.0);
+    const double y = (legend_line * (static_cast<double>(lines.size() - row) - 0.5) + 0.02) / grid_.height;
+    for (const LegendEntry* entry : lines[row]) {
+      if (entry->dash > 0) {
+        ++arrow;
+        // Neighbours differ in width by nothing that is seen: gnuplot forgets the dash of an arrow that has the colour
+        // and the width of the one before it.
+        line(
+            "set arrow {} from screen {:.5f}, screen {:.5f} to screen {:.5f}, screen {:.5f} nohead linewidth {} "
+            "dashtype {} linecolor rgb '{}'",
+            arrow, x / grid_.width, y, (x + legend_sample) / grid_.width, y, arrow % 2 == 0 ? 1.3 : 1.31, entry->dash,
+            entry->colour);
+      }
+      if (entry->marker > 0) {
+        line("set label \"\" at screen {:.5f}, screen {:.5f} point pointtype {} pointsize 0.5 linecolor rgb '{}'",
+             (x + 0.5 * legend_sample) / grid_.width, y, entry->marker, entry->colour);
+      }
+      line("set label \"{}\" at screen {:.5f}, screen {:.5f} left", entry->name,
+           (x + legend_sample + 0.06) / grid_.width, y);
+      x += entry_width(*entry) + legend_gap;
+    }
+  }
 }
+
 Figure PanelFigure::figure(const std::string& name) {
   line("unset multiplot");
   return {name, grid_.width, grid_.height, text()};

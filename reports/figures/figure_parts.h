@@ -59,8 +59,6 @@ struct PanelGrid {
   double panel_width() const { return (width - left - right - across * (columns - 1)) / columns; }
   double panel_height() const { return (height - top - bottom - down * (rows - 1)) / rows; }
 };
-/// `set multiplot` with these panels, row by row.
-void start_panels(PlotScript& script, const PanelGrid& grid);
 
 /// A name below the panels, with what it stands for.
 struct LegendEntry {
@@ -77,15 +75,7 @@ LegendEntry name_run(const std::string& label, std::size_t style, LegendMark mar
 /// @param labels  empty: no legend
 std::vector<LegendEntry> name_runs(std::span<const std::string> labels, LegendMark mark = LegendMark::line_and_marker);
 
-/// Height of the strip below the panels that holds the legend, inches; 0 for an empty one.
-/// @param width  of the figure, inches
-double legend_height(const std::vector<LegendEntry>& entries, double width);
-/// Draws it into the lowest `legend_height` of the figure. To be called between the first panel() and its plot: what it
-/// sets goes with that panel's labels.
-/// @param width, height  of the figure, inches
-void draw_legend(PlotScript& script, const std::vector<LegendEntry>& entries, double width, double height);
-
-/// A figure of panels, with a legend below them.
+/// A figure of panels, row by row, with a legend below them.
 class PanelFigure : public PlotScript {
  public:
   /// Starts the panels.
@@ -93,7 +83,8 @@ class PanelFigure : public PlotScript {
   explicit PanelFigure(const PanelGrid& grid, const std::vector<LegendEntry>& legend = {});
   /// As that of PlotScript; the first one draws the legend.
   PlotScript& panel(std::size_t index, std::string_view title);
-  /// Draws the legend of a first panel that has a title of its own.
+  /// Draws the legend of a first panel that has a title of its own. To be called between the title and the plot: what
+  /// it sets goes with that panel's labels.
   void draw_legend();
   /// Ends the panels. @param name  stem of its files
   Figure figure(const std::string& name);

@@ -188,11 +188,10 @@ std::string tests_of(std::string_view block) {
 reports::Figure figure_of(const Rows& nothing, const Rows& something, const Rows& equivalent,
                           const std::vector<double>& deviations) {
   namespace colour = reports::colour;
-  reports::PlotScript script;
-  script.data("nothing", nothing).data("something", something).data("equivalent", equivalent);
   reports::PanelGrid grid{reports::page_width, 2.35};
   grid.columns = 3;
-  reports::start_panels(script, grid);
+  reports::PanelFigure script(grid);
+  script.data("nothing", nothing).data("something", something).data("equivalent", equivalent);
   const std::string level =
       fmt::format("0.05 with lines linewidth 1 dashtype 3 linecolor rgb '{}' notitle", colour::grey);
   script.line("set yrange [0:1.02]").line("set ytics 0.2").line("set ylabel 'share of simulations' offset 1.6,0");
@@ -218,8 +217,8 @@ reports::Figure figure_of(const Rows& nothing, const Rows& something, const Rows
     plot += ", " + series("equivalent", static_cast<int>(i) + 2, markers[i], dashes[i], colours[i],
                           fmt::format("{:g}", deviations[i]));
   }
-  script.line("plot {}", plot).line("unset multiplot");
-  return {"calibration", grid.width, grid.height, script.text()};
+  script.line("plot {}", plot);
+  return script.figure("calibration");
 }
 
 void calibrate(const std::filesystem::path& out, std::int64_t simulations) {

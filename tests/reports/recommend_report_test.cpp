@@ -418,7 +418,7 @@ TEST(RecommendReport, ALoneArmIsComparedWithNothing) {
 // The table of sections
 
 template <typename Run>
-void add_to_index(std::span<const Section<Run>* const> sections, std::string& index) {
+void add_to_index(const std::vector<const Section<Run>*>& sections, std::string& index) {
   for (const Section<Run>* section : sections) {
     std::string files;
     for (const std::string& stem : section->files) files += (files.empty() ? "`" : ", `") + stem + "`";
