@@ -60,6 +60,9 @@ void put(OrderedJson& object, std::string_view name, const Maybe<Result>& result
 
 /// A list of to_json() of each.
 template <typename Result>
+requires requires(const Result& result) {
+  to_json(result);
+}
 OrderedJson to_json(const std::vector<Result>& results) {
   OrderedJson list = OrderedJson::array();
   for (const Result& result : results) list.push_back(to_json(result));
