@@ -81,7 +81,7 @@ class PanelFigure : public PlotScript {
   /// Starts the panels.
   /// @param grid  without the legend, for which the figure gets room
   explicit PanelFigure(const PanelGrid& grid, const std::vector<LegendEntry>& legend = {});
-  /// As that of PlotScript; the first one draws the legend.
+  /// Starts a panel as a PlotScript does; the first one draws the legend.
   PlotScript& panel(std::size_t index, std::string_view title);
   /// Draws the legend of a first panel that has a title of its own. To be called between the title and the plot: what
   /// it sets goes with that panel's labels.
