@@ -43,30 +43,6 @@ struct RunningSpread {
   double squares = 0;  ///< sum of (x - mean)^2
 };
 
-/// Weights, values and target of one query, in one dimension of the values, as `estimator_truth` draws them.
-struct SimulatedQuery {
-  std::vector<double> weights;  ///< [key] sum to one, n_eff as asked but for the noise of noisy_tokens
-  std::vector<double> values;   ///< [key]
-  double estimate;              ///< e = sum p v
-  double target;                ///< of e; for `dependent` the mean of the values, as E e is not known beforehand
-  double score_noise;           ///< omega, standard deviation of the part of a score that is noise
-  // What delta is given: two model dimensions, one along W_V and one across it.
-  std::array<double, 2> score_gradient;
-  std::array<double, 2> value_projection;
-  std::vector<double> token_precision;  ///< [key]
-};
-
-/// Variance of the values in a scenario, where that of the prior is `prior_variance`.
-double value_variance(TruthScenario scenario, double prior_variance);
-
-/// Draws one query.
-SimulatedQuery simulate_query(TruthScenario scenario, double n_eff, double prior_variance, Random& random);
-
-/// The factor b at which softmax(b scores) has the given n_eff; infinite for n_eff = 1.
-/// @param scores  all different
-/// @param n_eff   from 1 to below the number of scores
-double sharpness_for(const std::vector<double>& scores, double n_eff);
-
 /// How weights and values of one query arise in the simulation. docs/estimators.md, "What is simulated".
 enum class TruthScenario {
   independent,    ///< normal values of variance sigma0^2, which the prior assumes; weights drawn apart from them
@@ -95,6 +71,30 @@ inline constexpr double score_correlation = 0.5;  ///< dependent: of score and v
 inline constexpr double normal_interval = 1.96;   ///< half width of the nominal 95% interval, in sqrt(V)
 inline constexpr double bias_margin = 0.1;        ///< "right on average": mean V within 10% of the true variance
 inline constexpr double coverage_margin = 0.02;   ///< "holds its level": coverage from 93% to 97%
+
+/// Weights, values and target of one query, in one dimension of the values, as `estimator_truth` draws them.
+struct SimulatedQuery {
+  std::vector<double> weights;  ///< [key] sum to one, n_eff as asked but for the noise of noisy_tokens
+  std::vector<double> values;   ///< [key]
+  double estimate;              ///< e = sum p v
+  double target;                ///< of e; for `dependent` the mean of the values, as E e is not known beforehand
+  double score_noise;           ///< omega, standard deviation of the part of a score that is noise
+  // What delta is given: two model dimensions, one along W_V and one across it.
+  std::array<double, 2> score_gradient;
+  std::array<double, 2> value_projection;
+  std::vector<double> token_precision;  ///< [key]
+};
+
+/// Variance of the values in a scenario, where that of the prior is `prior_variance`.
+double value_variance(TruthScenario scenario, double prior_variance);
+
+/// Draws one query.
+SimulatedQuery simulate_query(TruthScenario scenario, double n_eff, double prior_variance, Random& random);
+
+/// The factor b at which softmax(b scores) has the given n_eff; infinite for n_eff = 1.
+/// @param scores  all different
+/// @param n_eff   from 1 to below the number of scores
+double sharpness_for(const std::vector<double>& scores, double n_eff);
 
 struct TruthOptions {
   std::int64_t draws = 5000;                                  ///< of each scenario and n_eff
