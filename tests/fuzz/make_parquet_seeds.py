@@ -1,5 +1,5 @@
-"""Makes the Parquet seeds of corpus/interactions again, with pyarrow 26: small data sets, one for each way in which Arrow
-stores a column. Usage: python3 tests/fuzz/make_parquet_seeds.py tests/fuzz/corpus/interactions"""
+"""Makes the Parquet seeds of corpus/interactions again, with pyarrow 26: small data sets, one for each way in which
+Arrow stores a column. Usage: python3 tests/fuzz/make_parquet_seeds.py tests/fuzz/corpus/interactions"""
 import pathlib
 import sys
 
