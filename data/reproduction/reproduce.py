@@ -31,10 +31,9 @@ INTRODUCTION = """\
 After this page you can repeat each table and figure of the paper ("Precision Tracked Transformer", `bft.tex`), and see
 what came out here. `scripts/reproduce` writes this page; do not edit it.
 
-Sizes are what was run; where that is less than the command asks for, the part says so. Hours are of one processor core,
-for what the command asks for. Those of SASRec on Instruments, Beauty and Sports were measured. All others are
-estimates: of recommenders from these, of fine-tuning from the products of a step of Gemma 3 270M. A checksum is that of
-the file that was read.
+Sizes are what was run. Hours are of one processor core, for what the command asks for: measured for SASRec on
+Instruments, Beauty and Sports; estimated from these for other recommenders, and for fine-tuning from the products of a
+step of Gemma 3 270M. A checksum is that of the file that was read.
 
 ```sh
 scripts/reproduce list
@@ -211,17 +210,19 @@ def not_run(results):
 
 
 def by_group(rows):
-    """The metrics of one group of users in one row; other rows as they are."""
-    made = {}
+    """The heading of the first column, and the rows: the numbers of one group of users, or of one head, in one row."""
+    groups = {}
     for what, paper, here in rows:
-        metric, _, group = what.partition(", group ")
-        key = f"group {group}" if group else what
-        made.setdefault(key, []).append((metric, paper, here))
-    joined = []
-    for key, cells in made.items():
-        metrics, papers, ours = (", ".join(texts) for texts in zip(*cells))
-        joined.append((metrics if key == metrics else f"{key}: {metrics}", papers, ours))
-    return joined
+        number, place, group = re.fullmatch(r"(.*?)(?:, (group|layer) (.*))?", what).groups()
+        groups.setdefault(f"{place} {group}" if place else what, []).append((number, paper, here))
+    numbers = [", ".join(cells) for cells, *_ in (zip(*of) for of in groups.values())]
+    if len(groups) == len(rows) or len(set(numbers)) > 1:
+        return "", rows
+    made = []
+    for group, cells in groups.items():
+        _, papers, ours = zip(*cells)
+        made.append((group, papers[0] if set(papers) == {readers.NOTHING} else ", ".join(papers), ", ".join(ours)))
+    return numbers[0], made
 
 
 def page(results):
@@ -249,8 +250,9 @@ def page(results):
         if new:
             lines += ["```sh", *new, "```", ""]
         told.update(dict.fromkeys(new, part.id))
-        lines += ["| | paper | here |", "| --- | --- | --- |"]
-        lines += [f"| {' | '.join(cell(text) for text in row)} |" for row in by_group(result["rows"])]
+        heading, rows = by_group(result["rows"])
+        lines += [f"| {heading} | paper | here |" if heading else "| | paper | here |", "| --- | --- | --- |"]
+        lines += [f"| {' | '.join(cell(text) for text in row)} |" for row in rows]
         lines += ["", f"`{result['file']}`, sha256 {result['sha256'][:16]}"]
     return "\n".join([*lines, ""])
 

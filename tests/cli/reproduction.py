@@ -51,7 +51,8 @@ def main():
                        stdout=subprocess.DEVNULL)
         answer = reproduce("record", "n-eff-instruments", *files)
         assert answer.returncode == 0, answer.stderr
-        assert "n_eff / keys, layer 1, head 1" in (folder / "page.md").read_text()
+        page = (folder / "page.md").read_text()
+        assert "| n_eff, n_eff / keys | paper | here |" in page and "| layer 1, head 1 | – |" in page, page
         assert "Gains, density" not in (folder / "page.md").read_text()  # they need the other parts too
         assert "no such program" in refused("record", "data-instruments", *files, "--program", folder / "none")
         answer = reproduce("record", "all", *files)
