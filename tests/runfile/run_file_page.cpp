@@ -7,7 +7,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <iterator>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -57,19 +61,68 @@ std::string_view type_of(const Coordinate& coordinate) {
 std::string_view runs_with(Presence presence) {
   switch (presence) {
     case Presence::statistics:
-      return "all";
+      return "all runs";
     case Presence::gate:
       return "models with an output gate";
     case Presence::sink_logits:
       return "models with a sink logit";
     case Presence::nll:
-      return "with a likelihood";
+      return "runs with a likelihood";
   }
   return "";
 }
 
 std::string_view path_of(Group group) {
   return group == Group::queries ? "queries/<T>" : name_of(group);
+}
+
+/// What many datasets of a group share: the axes, the first statistics version, the runs. In words.
+using Traits = std::array<std::string, 3>;
+
+Traits traits_of(const DatasetInfo& info) {
+  return {"axes " + listed(info.run_axes()), fmt::format("since {}", info.since),
+          fmt::format("in {}", runs_with(info.presence))};
+}
+
+/// The dataset of this name in a group, null if there is none.
+const DatasetInfo* dataset_of(Group group, const std::string& name) {
+  for (const DatasetInfo& info : schema()) {
+    if (info.group == group && info.name == name) return &info;
+  }
+  return nullptr;
+}
+
+/// The datasets of a group that have a row of their own. A variance stands in the row of its mean.
+std::vector<const DatasetInfo*> rows_of(Group group) {
+  std::vector<const DatasetInfo*> rows;
+  for (const DatasetInfo& info : schema()) {
+    const bool variance =
+        info.name.ends_with("_var") && dataset_of(group, info.name.substr(0, info.name.size() - 4)) != nullptr;
+    if (info.group == group && !variance) rows.push_back(&info);
+  }
+  return rows;
+}
+
+/// For each trait the words that most of the datasets have, the first of equally many.
+Traits usual_traits(const std::vector<const DatasetInfo*>& datasets) {
+  Traits usual;
+  for (std::size_t i = 0; i < usual.size(); ++i) {
+    std::ptrdiff_t most = 0;
+    for (const DatasetInfo* info : datasets) {
+      const std::string words = traits_of(*info)[i];
+      const auto count = std::count_if(datasets.begin(), datasets.end(),
+                                       [&](const DatasetInfo* other) { return traits_of(*other)[i] == words; });
+      if (count > most) usual[i] = words, most = count;
+    }
+  }
+  return usual;
+}
+
+/// What the rows without a meaning of their own hold: of a quantity that `/summary` describes.
+std::string_view content_of(Group group) {
+  if (group == Group::profile) return "Means over each bin of queries, of quantities that `/summary` describes.\n";
+  if (group == Group::queries) return "Numbers of each query, of quantities that `/summary` describes.\n";
+  return "";
 }
 
 }  // namespace
@@ -98,13 +151,23 @@ std::string coordinates_table() {
 std::string datasets_tables() {
   std::string tables;
   for (const Group group : groups) {
+    const std::vector<const DatasetInfo*> shown = rows_of(group);
+    const Traits usual = usual_traits(shown);
     if (!tables.empty()) tables += "\n";
-    tables += fmt::format("### `/{}`\n\n", path_of(group));
-    tables += "| dataset | axes | unit | meaning | since | in runs |\n| --- | --- | --- | --- | --- | --- |\n";
-    for (const DatasetInfo& info : schema()) {
-      if (info.group != group) continue;
-      tables += fmt::format("| `/{}/{}` | {} | {} | {} | {} | {} |\n", path_of(group), info.name,
-                            listed(info.run_axes()), info.unit, info.meaning, info.since, runs_with(info.presence));
+    tables += fmt::format("### `/{}`\n\nUsual: {}.\n{}\n", path_of(group), fmt::join(usual, "; "), content_of(group));
+    tables += "| dataset | unit | meaning |\n| --- | --- | --- |\n";
+    for (const DatasetInfo* info : shown) {
+      std::vector<std::string> text;
+      const bool told = !content_of(group).empty() && dataset_of(Group::summary, info->name) != nullptr;
+      if (!told) text.push_back(info->meaning);
+      const Traits traits = traits_of(*info);
+      for (std::size_t i = 0; i < traits.size(); ++i) {
+        if (traits[i] != usual[i]) text.push_back(traits[i]);
+      }
+      const DatasetInfo* variance = dataset_of(group, info->name + "_var");
+      tables += fmt::format("| `/{}/{}`{} | {}{} | {} |\n", path_of(group), info->name,
+                            variance ? fmt::format(", `{}`", variance->name) : "", info->unit,
+                            variance ? fmt::format(", {}", variance->unit) : "", fmt::join(text, "; "));
     }
   }
   return tables;

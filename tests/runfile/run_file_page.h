@@ -12,8 +12,9 @@ std::string axes_table();
 /// The other coordinates: name, axes, type, unit, meaning, in which runs.
 std::string coordinates_table();
 
-/// All datasets, with a heading and a table for each group: path, axes, unit, meaning, since which statistics version,
-/// in which runs.
+/// All datasets, with a heading and a table for each group: path, unit, meaning. Above a table stands what most of its
+/// datasets have: axes, the first statistics version, in which runs; a row says what it has instead. A variance stands
+/// in the row of its mean.
 std::string datasets_tables();
 
 }  // namespace gainlens::testing
