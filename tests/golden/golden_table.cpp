@@ -1,5 +1,6 @@
 // Measures the error of every golden checkpoint in each dtype and prints one table. Given a file name, also writes the
-// page of supported models with these errors and the support map:
+// page of supported models with the largest errors and the support map, and errors.csv in the folder of the page's name
+// with those of every family:
 //
 //     build/tests/golden/golden_table docs/models.md
 #include "core/atomic_file.h"
@@ -10,6 +11,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <vector>
 
 namespace gainlens::golden {
@@ -37,7 +39,10 @@ int run(int count, char** arguments) {
   const SupportMap support = measure_support();
   for (const std::string& complaint : support.complaints) fmt::print(stderr, "gainlens: {}\n", complaint);
   if (!support.complaints.empty()) return 1;
-  write_file_atomically(arguments[1], models_page(rows, support_section(support)));
+  const std::filesystem::path page = arguments[1], folder = page.parent_path() / page.stem();
+  std::filesystem::create_directories(folder);
+  write_file_atomically(folder / "errors.csv", errors_csv(rows));
+  write_file_atomically(page, models_page(rows, support_section(support)));
   return 0;
 }
 

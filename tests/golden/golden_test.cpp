@@ -19,6 +19,8 @@
 namespace gainlens::golden {
 namespace golden_test {
 
+using ::testing::HasSubstr;
+
 class GoldenModel : public ::testing::TestWithParam<std::tuple<std::string, at::ScalarType>> {};
 
 TEST_P(GoldenModel, LogitsAndStatisticsAreTheReferences) {
@@ -106,6 +108,19 @@ TEST(ModelsPage, IsThatOfTheTableOfFamilies) {
   const std::string page = read_text_file(GAINLENS_SOURCE_DIR "/docs/models.md", 1 << 20);
   EXPECT_EQ(without_measurements(page), without_measurements(models_page({}, "")))
       << "run build/tests/golden/golden_table docs/models.md";
+}
+
+TEST(ModelsPage, NamesTheFamilyOfTheLargestErrorAndListsTheOthersInAFile) {
+  Row bloom, opt;
+  bloom.checkpoint = bloom.family = "bloom";
+  opt.checkpoint = opt.family = "opt";
+  bloom.dtype = opt.dtype = "float32";
+  bloom.logits = 2e-6, bloom.worst_error = 1e-5;
+  opt.logits = 1e-6, opt.worst_error = 3e-5;
+  const std::string page = models_page({bloom, opt}, "");
+  EXPECT_THAT(page, HasSubstr("\n| error | 2.0e-06 | 3.0e-05 |"));
+  EXPECT_THAT(page, HasSubstr("\n| family | BLOOM | OPT |"));
+  EXPECT_THAT(errors_csv({bloom, opt}), HasSubstr("\n\"BLOOM\",bloom,2.0e-06,1.0e-05,0.0e+00,"));
 }
 
 TEST(Goldens, HoldEveryStatistic) {

@@ -38,11 +38,23 @@ Row measured(const Golden& golden, at::ScalarType dtype) {
   return row;
 }
 
-/// The largest value of `error` over the rows of a family in a dtype.
-double largest(const std::vector<Row>& rows, std::string_view family, std::string_view dtype, double Row::*error) {
+/// A column of the errors of the families.
+struct ErrorColumn {
+  std::string_view name, dtype;
+  double Row::*error;
+};
+
+constexpr ErrorColumn error_columns[] = {{"float32_logits", "float32", &Row::logits},
+                                         {"float32_statistics", "float32", &Row::worst_error},
+                                         {"float64_logits", "float64", &Row::logits},
+                                         {"float64_statistics", "float64", &Row::worst_error},
+                                         {"bfloat16_logits", "bfloat16", &Row::logits}};
+
+/// The largest error in a column over the rows of a family.
+double largest(const std::vector<Row>& rows, std::string_view family, const ErrorColumn& column) {
   double value = 0;
   for (const Row& row : rows) {
-    if (row.family == family && row.dtype == dtype) value = std::max(value, row.*error);
+    if (row.family == family && row.dtype == column.dtype) value = std::max(value, row.*column.error);
   }
   return value;
 }
@@ -53,7 +65,7 @@ std::string checkpoints(const std::vector<Row>& rows, std::string_view family) {
   for (const Row& row : rows) {
     if (row.family == family) names.insert(row.checkpoint);
   }
-  return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{}", fmt::join(names, " "));
 }
 
 constexpr std::string_view beginning = R"(# Supported models
@@ -137,15 +149,16 @@ It also sweeps each of them in every dtype, and compares every dataset of `run.h
 reference (`tests/journeys/sweep_goldens.py`): the same tolerances, ten times as large for variances. In bfloat16 the
 error of a mean may be four times the reference's own, and that of a variance eight times.
 
-Largest errors over the checkpoints of a family, measured when this page was written:
+Largest errors, measured when this page was written, and the family that has them. [Every family with its
+checkpoints](models/errors.csv):
 
-| family | checkpoints | float32 logits | float32 statistics | float64 logits | float64 statistics | bfloat16 logits |
-| --- | --- | --- | --- | --- | --- | --- |
+| | float32 logits | float32 statistics | float64 logits | float64 statistics | bfloat16 logits |
+| --- | --- | --- | --- | --- | --- |
 )";
 
 constexpr std::string_view real = R"(
-Real checkpoints: the test suite runs tinystories-656K (a trained Llama, in the table) and, where `scripts/fetch-gemma3`
-has fetched it, [Gemma 3 270M](gemma3-270m.md) from its GGUF file.
+Real checkpoints: the test suite runs tinystories-656K (a trained Llama) and, where `scripts/fetch-gemma3` has fetched
+it, [Gemma 3 270M](gemma3-270m.md) from its GGUF file.
 )";
 
 constexpr std::string_view end = R"(
@@ -178,17 +191,30 @@ std::string models_page(const std::vector<Row>& rows, const std::string& support
                         family.examples);
   }
   page += middle;
-  for (const models::Family& family : models::families()) {
-    page += fmt::format(
-        "| {} | {} | {:.1e} | {:.1e} | {:.1e} | {:.1e} | {:.1e} |\n", family.title, checkpoints(rows, family.name),
-        largest(rows, family.name, "float32", &Row::logits), largest(rows, family.name, "float32", &Row::worst_error),
-        largest(rows, family.name, "float64", &Row::logits), largest(rows, family.name, "float64", &Row::worst_error),
-        largest(rows, family.name, "bfloat16", &Row::logits));
+  std::string errors = "| error |", titles = "| family |";
+  for (const ErrorColumn& column : error_columns) {
+    const models::Family* worst = &models::families().front();
+    for (const models::Family& family : models::families()) {
+      if (largest(rows, family.name, column) > largest(rows, worst->name, column)) worst = &family;
+    }
+    errors += fmt::format(" {:.1e} |", largest(rows, worst->name, column));
+    titles += fmt::format(" {} |", worst->title);
   }
+  page += errors + "\n" + titles + "\n";
   page += real;
   page += "\n" + support;
   page += end;
   return page;
+}
+
+std::string errors_csv(const std::vector<Row>& rows) {
+  std::string text = "family,checkpoints";
+  for (const ErrorColumn& column : error_columns) text += fmt::format(",{}", column.name);
+  for (const models::Family& family : models::families()) {
+    text += fmt::format("\n\"{}\",{}", family.title, checkpoints(rows, family.name));
+    for (const ErrorColumn& column : error_columns) text += fmt::format(",{:.1e}", largest(rows, family.name, column));
+  }
+  return text + "\n";
 }
 
 }  // namespace gainlens::golden

@@ -29,4 +29,7 @@ std::vector<Row> measure_all();
 /// @param support  the section of the support map; empty: it is left out
 std::string models_page(const std::vector<Row>& rows, const std::string& support);
 
+/// The largest errors of each family and its checkpoints, as CSV: what the page has the largest of.
+std::string errors_csv(const std::vector<Row>& rows);
+
 }  // namespace gainlens::golden

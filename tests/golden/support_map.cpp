@@ -531,7 +531,7 @@ std::string support_section(const SupportMap& map) {
 A test lets each command compute a small checkpoint of each family, and compares it with the reference: logits, n_eff of
 every query, losses, the first token of `generate`. Numbers that the reference does not have are compared with the same
 in float64. This table is what the test saw. For each command it has three signs, in float32, float64 and bfloat16, for
-safetensors; after the stroke the same for GGUF.
+safetensors; after the stroke the same for GGUF. Families with the same signs share a row.
 
 - `=` exact: within the tolerances above; numbers that the reference does not have within 1e-3, changes of a loss within
   2e-5 nats, a loss of training within 1e-5 of itself
@@ -541,24 +541,32 @@ safetensors; after the stroke the same for GGUF.
 - `·` untested: no checkpoint in this format, or no number to compare with
 
 )";
-  text += fmt::format("| family | `{}` |\n| --- |", fmt::join(commands, "` | `"));
+  text += fmt::format("| families | `{}` |\n| --- |", fmt::join(commands, "` | `"));
   for (std::size_t i = 0; i < std::size(commands); ++i) text += " --- |";
   text += '\n';
+  // Families with the same signs share a row. It stands where the first of them would.
+  std::vector<std::pair<std::string, std::vector<std::string_view>>> rows;
   for (const models::Family& family : models::families()) {
-    text += fmt::format("| {} |", family.title);
+    std::string signs;
     for (const std::string_view command : commands) {
       for (const bool gguf : {false, true}) {
-        text += gguf ? " / " : " ";
+        signs += gguf ? " / " : " ";
         for (const at::ScalarType dtype : dtypes) {
           const auto found = map.states.find(
               {std::string(family.name), std::string(command), gguf, std::string(models::dtype_name(dtype))});
-          text += symbol(found == map.states.end() ? Support::untested : found->second);
+          signs += symbol(found == map.states.end() ? Support::untested : found->second);
         }
       }
-      text += " |";
+      signs += " |";
     }
-    text += "\n";
+    const auto same = std::find_if(rows.begin(), rows.end(), [&](const auto& row) { return row.first == signs; });
+    if (same == rows.end()) {
+      rows.push_back({signs, {family.title}});
+    } else {
+      same->second.push_back(family.title);
+    }
   }
+  for (const auto& [signs, titles] : rows) text += fmt::format("| {} |{}\n", fmt::join(titles, "; "), signs);
   text += "\nThe refusals, in the program's words:\n\n| command | words | families |\n| --- | --- | --- |\n";
   for (const auto& [refusal, families] : map.refusals) {
     const bool all = families.size() == models::families().size();

@@ -8,6 +8,8 @@
 namespace gainlens::golden {
 namespace support_map_test {
 
+using ::testing::HasSubstr;
+
 TEST(SupportMap, IsWhatTheCommandsDo) {
   const SupportMap map = measure_support();
   EXPECT_THAT(map.complaints, ::testing::IsEmpty());
@@ -17,6 +19,14 @@ TEST(SupportMap, IsWhatTheCommandsDo) {
   ASSERT_NE(begin, std::string::npos);
   EXPECT_EQ(page.substr(begin, page.find("\n## ", begin) - begin), support_section(map))
       << "run build/tests/golden/golden_table docs/models.md";
+}
+
+TEST(SupportMap, FamiliesWithTheSameSignsShareARow) {
+  SupportMap map;
+  map.states[{"bloom", "inspect", false, "float32"}] = Support::exact;
+  const std::string text = support_section(map);
+  EXPECT_THAT(text, HasSubstr("\n| AFMoE; Cohere 2; "));
+  EXPECT_THAT(text, HasSubstr("\n| BLOOM | =·· / ··· | ··· / ··· |"));
 }
 
 }  // namespace support_map_test
