@@ -6,9 +6,8 @@
 #include "core/counted.h"
 #include "core/divergence.h"
 #include "core/json.h"
-#include "runfile/checksum_list.h"
-#include "runfile/training_history.h"
-#include "runfile/training_request.h"
+#include "runfile/checksums.h"
+#include "runfile/training_files.h"
 
 #include <fmt/ranges.h>
 

@@ -5,7 +5,7 @@
 #include "analyses/patching_effects.h"
 #include "reports/figures/figure.h"
 #include "reports/made_report.h"
-#include "runfile/intervention_names.h"
+#include "runfile/intervention_run.h"
 
 #include <filesystem>
 #include <span>

@@ -3,7 +3,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "reports/page/typography.h"
-#include "runfile/run_log.h"
+#include "runfile/run_folder.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,5 @@
 #include "cli/application.h"
 
-#include "cli/application_parts.h"
-#include "cli/commands.h"
 #include "cli/parse_errors.h"
 #include "core/check.h"
 #include "core/console.h"

@@ -1,4 +1,4 @@
-#include "cli/commands.h"
+#include "cli/application.h"
 
 #include "analyses/audit.h"
 #include "cli/given_run.h"
@@ -23,11 +23,8 @@ void audit(const AuditArguments& arguments, bool json) {
   analyses::Options options;
   if (!arguments.at.empty()) options.at = parse_counts(arguments.at, "--at");
   const analyses::Audit result = analyses::audit(run.reader, options);
-  if (json) {
-    print_result("{}\n", json_text(analyses::to_json(result), 2));
-  } else {
-    print_result("{}", reports::print_audit(result, arguments.all));
-  }
+  print_result("{}",
+               json ? json_text(analyses::to_json(result), 2) + "\n" : reports::print_audit(result, arguments.all));
 }
 
 }  // namespace
@@ -48,8 +45,7 @@ void add_audit(CLI::App& app, const GlobalOptions& global, Action& action) {
   command->add_flag(
       "--all", arguments->all,
       "Print every head, not only the heads with the strongest bounds and those that meet theirs most narrowly");
-  command->callback(
-      [arguments, &global, &action] { action = [arguments, &global] { audit(*arguments, global.json); }; });
+  set_action(*command, action, [arguments, &global] { audit(*arguments, global.json); });
 }
 
 }  // namespace gainlens::cli

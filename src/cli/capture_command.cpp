@@ -1,11 +1,8 @@
-#include "cli/commands.h"
+#include "cli/application.h"
 
-#include "cli/captured_tensors.h"
+#include "cli/command_options.h"
 #include "cli/given_run.h"
-#include "cli/ignored_keys.h"
-#include "cli/open_model.h"
-#include "cli/prompt_batch.h"
-#include "cli/text_options.h"
+#include "cli/model_options.h"
 #include "core/check.h"
 #include "core/checked.h"
 #include "core/console.h"
@@ -17,36 +14,94 @@
 #include "formats/hub_cache.h"
 #include "formats/tensor_file.h"
 #include "hooks/hooks.h"
+#include "hooks/site.h"
 #include "kernels/compute_device.h"
 #include "models/checkpoint/torch_dtype.h"
 #include "sweep/one_sequence.h"
 
-#include <fmt/ranges.h>
-
 #include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
 #include <c10/core/InferenceMode.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace gainlens::cli {
 namespace {
 
-struct CaptureArguments {
-  std::string model;
-  std::vector<std::string> ignored_config_keys;
+constexpr const char* position_axis = "position";
+
+/// Collects the tensors at sites over several prompts: one tensor for each site, [prompt, ..]. A dimension that counts
+/// positions has the size of the longest prompt; what a shorter prompt does not have is NaN.
+class CapturedTensors {
+ public:
+  /// @param sites     of the model
+  /// @param lengths   tokens of each prompt
+  /// @param position  the only position that is kept, from 0, or -1 for the last one of each prompt; absent: all. The
+  ///                  tensors then have no dimension for it
+  CapturedTensors(const std::vector<hooks::SiteShape>& sites, std::vector<std::int64_t> lengths,
+                  std::optional<std::int64_t> position);
+
+  /// Keeps what the pass over this prompt shows at a site.
+  /// @param seen  [1, ..]
+  void keep(const hooks::Site& site, const at::Tensor& seen, std::size_t prompt);
+
+  std::map<std::string, at::Tensor>& tensors() { return tensors_; }
+
+ private:
+  std::map<std::string, std::vector<std::string>> shapes_;  ///< of the sites, with names for sizes that vary
+  std::vector<std::int64_t> lengths_;
+  std::optional<std::int64_t> position_;
+  std::map<std::string, at::Tensor> tensors_;
+};
+
+CapturedTensors::CapturedTensors(const std::vector<hooks::SiteShape>& sites, std::vector<std::int64_t> lengths,
+                                 std::optional<std::int64_t> position)
+    : lengths_(std::move(lengths)), position_(position) {
+  for (const hooks::SiteShape& site : sites) shapes_[site.site.name] = site.shape;
+}
+
+void CapturedTensors::keep(const hooks::Site& site, const at::Tensor& seen, std::size_t prompt) {
+  std::vector<std::string> names = shapes_.at(site.name);
+  at::Tensor own = seen[0];  // of one prompt, so the dimension of the batch goes
+  names.erase(names.begin());
+  ASSERT(std::ssize(names) == own.dim(), "{} has {} dimensions, and is described with {}", site.name, own.dim(),
+         names.size());
+  const std::int64_t length = lengths_[prompt];
+  if (position_) {
+    const auto first = std::ranges::find(names, position_axis);
+    CHECK(first != names.end(), "--position: {} has no positions; leave the option out, or the site", site.name);
+    own = own.select(first - names.begin(), *position_ < 0 ? length - 1 : *position_);
+    names.erase(first);
+  }
+  std::vector<std::int64_t> sizes{std::ssize(lengths_)};
+  for (std::size_t i = 0; i < names.size(); ++i)
+    sizes.push_back(names[i] == position_axis ? std::ranges::max(lengths_) : own.size(static_cast<std::int64_t>(i)));
+  at::Tensor& all = tensors_[site.name];
+  if (!all.defined()) all = at::full(sizes, std::numeric_limits<double>::quiet_NaN(), own.options());
+  at::Tensor place = all[static_cast<std::int64_t>(prompt)];
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (names[i] == position_axis) place = place.slice(static_cast<std::int64_t>(i), 0, length);
+  place.copy_(own);
+}
+
+struct CaptureArguments : ModelArguments {
   TextOptions text;
   PromptOptions prompts;
   std::string position;  ///< empty: all
   std::string length;    ///< empty: the whole text
   std::string globs;
   std::string out;
-  std::string dtype = "float32";
   std::string pattern_memory = "1";
-  bool allow_extrapolation = false;
 };
 
 formats::DType stored_dtype(at::ScalarType type) {
@@ -323,11 +378,9 @@ void add_capture(CLI::App& app, const GlobalOptions& global, Action& action) {
   command->add_flag("--allow-extrapolation", arguments->allow_extrapolation,
                     "Allow a length above the model's number of positions");
   add_ignored_keys(*command, arguments->ignored_config_keys);
-  command->callback([arguments, &global, &action] {
-    action = [arguments, &global] {
-      arguments->model = formats::locate_checkpoint(arguments->model);
-      capture(*arguments, global);
-    };
+  set_action(*command, action, [arguments, &global] {
+    arguments->model = formats::locate_checkpoint(arguments->model);
+    capture(*arguments, global);
   });
 }
 

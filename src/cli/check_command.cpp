@@ -1,6 +1,5 @@
-#include "cli/commands.h"
+#include "cli/application.h"
 
-#include "cli/check_parts.h"
 #include "cli/given_run.h"
 #include "cli/run_kinds.h"
 #include "core/check.h"
@@ -51,11 +50,7 @@ Results checks_of(const fs::path& path) {
 
 void check_one(const std::string& path, const GlobalOptions& global) {
   const Results results = checks_of(path);
-  if (global.json) {
-    print_result("{}\n", json_text(analyses::to_json(results), 2));
-  } else {
-    print_result("{}", reports::print_checks(results));
-  }
+  print_result("{}", global.json ? json_text(analyses::to_json(results), 2) + "\n" : reports::print_checks(results));
   flush_results();  // a list that is lost is the worse news
   if (const std::size_t found = analyses::count_findings(results); found > 0)
     throw_run_failed("{}: {} of {} found something", printable(path), found, counted(results.size(), "check"));
@@ -104,11 +99,12 @@ void check_several(const std::vector<std::string>& paths, const GlobalOptions& g
 
 }  // namespace
 
-void note_files(analyses::CheckedTrainings& checked, const std::function<ProvenFiles()>& proof) {
+void note_files(analyses::CheckedTrainings& checked,
+                const std::function<std::string(std::vector<runfile::FileFault>& faults)>& proof) {
   try {
-    const ProvenFiles found = proof();
-    checked.unproven = found.unproven;
-    checked.changed = runfile::faults_in_words(found.faults);
+    std::vector<runfile::FileFault> faults;
+    checked.unproven = proof(faults);
+    checked.changed = runfile::faults_in_words(faults);
   } catch (const std::exception& error) {
     const std::optional<std::string> reason = why_unreadable(error);
     if (!reason) throw;
@@ -131,10 +127,8 @@ void add_check(CLI::App& app, const GlobalOptions& global, Action& action) {
                    "folder of one train language-model; run folders of intervene, inactive-heads or gate-arms. Several "
                    "are checked one after the other")
       ->required();
-  command->callback([paths, &global, &action] {
-    action = [paths, &global] {
-      paths->size() == 1 ? check_one(paths->front(), global) : check_several(*paths, global);
-    };
+  set_action(*command, action, [paths, &global] {
+    paths->size() == 1 ? check_one(paths->front(), global) : check_several(*paths, global);
   });
 }
 

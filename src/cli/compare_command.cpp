@@ -1,9 +1,6 @@
-#include "cli/commands.h"
+#include "cli/application.h"
 
-#include "cli/compare_parts.h"
-#include "cli/interaction_options.h"
-#include "cli/name_list.h"
-#include "cli/option_for.h"
+#include "cli/command_options.h"
 #include "cli/run_kinds.h"
 #include "core/check.h"
 #include "data/item_ranks.h"
@@ -50,7 +47,7 @@ void compare(const CompareArguments& arguments, const CLI::App& command, const G
     refuse_options(command, compare_options, usual->compare_options, "; leave it out");
     return usual->compare(arguments, global);
   }
-  const std::string shown = fmt::format("{} is {}", others.front(), runfile::words_of(other->kind));
+  const std::string shown = fmt::format("{} is {}", others.front(), runfile::mark_of(other->kind).words);
   CHECK(usual_ones.empty(), "compare: {}, and {} is not; give recommender runs alone, or experiments alone", shown,
         usual_ones.front());
   refuse_options(command, compare_options, other->compare_options, fmt::format(", and {}; leave it out", shown));
@@ -129,11 +126,9 @@ void add_compare(CLI::App& app, const GlobalOptions& global, Action& action) {
       "docs/inference.md says how often each of them is wrong.");
   auto arguments = std::make_shared<CompareArguments>();
   add_options(*command, *arguments);
-  command->callback([arguments, command, &global, &action] {
-    action = [arguments, command, &global] {
-      if (arguments->data.path.empty()) refuse_interaction_policy(*command, "is an option of --data");
-      compare(*arguments, *command, global);
-    };
+  set_action(*command, action, [arguments, command, &global] {
+    if (arguments->data.path.empty()) refuse_interaction_policy(*command, "is an option of --data");
+    compare(*arguments, *command, global);
   });
 }
 

@@ -1,7 +1,6 @@
-#include "cli/compute_program.h"
+#include "cli/program_start.h"
 
-#include "cli/application_parts.h"
-#include "cli/program_stamp.h"
+#include "cli/application.h"
 #include "core/error.h"
 #include "core/file_descriptor.h"
 

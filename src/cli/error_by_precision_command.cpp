@@ -1,10 +1,9 @@
-#include "cli/commands.h"
+#include "cli/application.h"
 
 #include "analyses/error_order.h"
+#include "cli/command_options.h"
 #include "cli/filtered_runs.h"
 #include "cli/given_run.h"
-#include "cli/name_list.h"
-#include "cli/written_report.h"
 #include "core/console.h"
 #include "core/json.h"
 #include "core/progress.h"
@@ -24,14 +23,9 @@
 namespace gainlens::cli {
 namespace {
 
-struct ErrorOrderArguments {
-  std::string run;
-  InteractionArguments data;
-  std::vector<std::string> arms;   // none: every arm with a gain
-  std::vector<std::string> seeds;  // none: every one
+struct ErrorOrderArguments : FilterArguments {
   bool keep_seen = false;
   analyses::ErrorOrderOptions options;
-  std::string out;
 };
 
 /// What the data alone say of the users.
@@ -77,9 +71,7 @@ void order_errors(ErrorOrderArguments arguments, const GlobalOptions& global) {
   arguments.options.seed = global.seed;
   arguments.options.threads = static_cast<std::size_t>(std::max(at::get_num_threads(), 1));
   check(arguments.options);
-  if (!arguments.out.empty()) check_holds_no_run(arguments.out);
-  OpenedRun opened = open_filtered_run(arguments.run);
-  choose_seeds(opened, arguments.seeds);
+  const OpenedRun opened = open_filtered_run(arguments);
   const std::vector<std::string> arms = finished_arms(opened, arguments.arms);
   const data::LeaveOneOut split(arguments.data.read());
   check_same_split(opened, split, arguments.data);
@@ -106,11 +98,7 @@ void add_error_by_precision(CLI::App& app, const GlobalOptions& global, Action& 
       "history, the popularity of its items and of the last one, and the probability of the best item.\n"
       "docs/analyses/error-by-precision.md says what this can show and what it cannot.");
   auto arguments = std::make_shared<ErrorOrderArguments>();
-  command->add_option("run", arguments->run, "Folder of a run with --arm bft")->required();
-  add_interaction_options(*command, arguments->data);
-  add_name_list(*command, "--arm", arguments->arms,
-                "Arms, separated by commas (default: every arm whose gain follows from precisions)");
-  add_only_seeds(*command, arguments->seeds);
+  add_filter_options(*command, *arguments);
   command->add_flag("--keep-seen", arguments->keep_seen, "Items that the user has seen stay candidates");
   command
       ->add_option("--groups", arguments->options.groups,
@@ -119,11 +107,8 @@ void add_error_by_precision(CLI::App& app, const GlobalOptions& global, Action& 
   command
       ->add_option("--bins", arguments->options.bins, "Number of groups of users by each quantity, of --out and --json")
       ->capture_default_str();
-  command->add_option("--out", arguments->out,
-                      "Folder for report.html, summary.json, the figure, and a table of the groups as CSV; made if it "
-                      "does not exist");
-  command->callback(
-      [arguments, &global, &action] { action = [arguments, &global] { order_errors(*arguments, global); }; });
+  add_filter_page(*command, *arguments);
+  set_action(*command, action, [arguments, &global] { order_errors(*arguments, global); });
 }
 
 }  // namespace gainlens::cli

@@ -1,8 +1,7 @@
-#include "cli/commands.h"
+#include "cli/application.h"
 
 #include "analyses/estimator_truth.h"
 #include "cli/given_run.h"
-#include "cli/written_report.h"
 #include "core/console.h"
 #include "core/error.h"
 #include "core/json.h"
@@ -20,17 +19,10 @@
 namespace gainlens::cli {
 namespace {
 
-namespace fs = std::filesystem;
-
 struct EstimatorsArguments {
   analyses::TruthOptions options;
   std::string out;
 };
-
-void write_estimators(const analyses::EstimatorTruth& truth, const fs::path& out) {
-  const reports::WrittenReport written = reports::write_estimators_report(truth, out);
-  tell_written(written, out, "estimators");
-}
 
 void judge_estimators(EstimatorsArguments arguments, const GlobalOptions& global) {
   arguments.options.seed = global.seed;
@@ -44,12 +36,9 @@ void judge_estimators(EstimatorsArguments arguments, const GlobalOptions& global
         progress.advance(1, static_cast<double>(arguments.options.draws), analyses::name_of(cell.scenario));
       });
   progress.finish();
-  if (!arguments.out.empty()) write_estimators(truth, arguments.out);
-  if (global.json) {
-    print_result("{}\n", json_text(analyses::to_json(truth), 2));
-  } else {
-    print_result("{}", reports::print_estimators(truth));
-  }
+  if (!arguments.out.empty())
+    tell_written(reports::write_estimators_report(truth, arguments.out), arguments.out, "estimators");
+  print_result("{}", global.json ? json_text(analyses::to_json(truth), 2) + "\n" : reports::print_estimators(truth));
 }
 
 }  // namespace
@@ -78,8 +67,7 @@ void add_estimators(CLI::App& app, const GlobalOptions& global, Action& action) 
   command->add_option("--out", arguments->out,
                       "Folder for report.html, summary.json, the figure, and tables as LaTeX and CSV; made if it does "
                       "not exist");
-  command->callback(
-      [arguments, &global, &action] { action = [arguments, &global] { judge_estimators(*arguments, global); }; });
+  set_action(*command, action, [arguments, &global] { judge_estimators(*arguments, global); });
 }
 
 }  // namespace gainlens::cli

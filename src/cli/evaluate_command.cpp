@@ -1,10 +1,9 @@
-#include "cli/commands.h"
+#include "cli/application.h"
 
+#include "cli/command_options.h"
 #include "cli/given_run.h"
-#include "cli/ignored_keys.h"
-#include "cli/open_model.h"
-#include "cli/text_options.h"
-#include "cli/trainings_table.h"
+#include "cli/model_options.h"
+#include "cli/training_options.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/counted.h"
@@ -28,12 +27,9 @@
 namespace gainlens::cli {
 namespace {
 
-struct EvaluateLanguageModelArguments {
-  std::string model;
-  std::vector<std::string> ignored_config_keys;
+struct EvaluateLanguageModelArguments : ModelArguments {
   TextOptions text;
   std::string length;
-  std::string dtype = "float32";
 };
 
 /// The loss of one checkpoint, and how it was measured.
@@ -165,7 +161,7 @@ void add_evaluate(CLI::App& app, const GlobalOptions& global, Action& action) {
       "Length of a chunk in tokens, BOS included; 1k is 1024 (default: the model's number of positions, at most 2048)");
   add_dtype_option(*command, arguments->dtype);
   add_ignored_keys(*command, arguments->ignored_config_keys);
-  command->callback([arguments, &global, &action] { action = [arguments, &global] { run(*arguments, global); }; });
+  set_action(*command, action, [arguments, &global] { run(*arguments, global); });
 }
 
 }  // namespace gainlens::cli

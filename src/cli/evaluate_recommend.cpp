@@ -1,10 +1,9 @@
-#include "cli/commands.h"
+#include "cli/application.h"
 
 #include "analyses/published_results.h"
 #include "analyses/recommender_results.h"
+#include "cli/command_options.h"
 #include "cli/given_run.h"
-#include "cli/interaction_options.h"
-#include "cli/published_lines.h"
 #include "core/atomic_file.h"
 #include "core/check.h"
 #include "core/console.h"
@@ -14,9 +13,12 @@
 #include "core/ranking_metrics.h"
 #include "data/item_ranks.h"
 #include "data/leave_one_out.h"
+#include "recommend/finished_seeds.h"
 #include "recommend/full_ranking.h"
 #include "recommend/recommender_checkpoint.h"
 #include "reports/page/csv_table.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -30,6 +32,27 @@
 
 namespace gainlens::cli {
 namespace {
+
+std::string figure(const analyses::PublishedResult::Figure& figure) {
+  return figure.deviation ? fmt::format("{:.4f} ({:.4f})", figure.mean, *figure.deviation)
+                          : fmt::format("{:.4f}", figure.mean);
+}
+
+/// Published results for the terminal: a heading, and a line for each model. Empty without results.
+std::string published_lines(const std::vector<analyses::PublishedResult>& results) {
+  if (results.empty()) return {};
+  std::size_t widest = 0;
+  for (const analyses::PublishedResult& result : results) widest = std::max(widest, result.model.size());
+  std::string lines =
+      fmt::format("published for these data ({}), with this protocol: hr@10, ndcg@10\n", results.front().data_set);
+  for (const analyses::PublishedResult& result : results) {
+    lines +=
+        fmt::format("  {:<{}}  {:<15}  {:<15}  {}{}{}\n", result.model, widest, figure(result.hit), figure(result.gain),
+                    result.source, result.seeds ? fmt::format(", {} seeds", *result.seeds) : "",
+                    result.split.empty() ? "; order of ties not known" : "");
+  }
+  return lines;
+}
 
 struct EvaluateRecommendArguments {
   std::string checkpoint;
@@ -54,17 +77,8 @@ OrderedJson metrics_of(const std::vector<float>& ranks) {
 }
 
 constexpr std::string_view name_of(recommend::SplitMatch match) {
-  switch (match) {
-    case recommend::SplitMatch::same:
-      return "same";
-    case recommend::SplitMatch::other:
-      return "other";
-    case recommend::SplitMatch::other_times:
-      return "other times";
-    case recommend::SplitMatch::unknown:
-      break;
-  }
-  return "unknown";
+  constexpr std::string_view names[] = {"same", "other", "other times", "unknown"};
+  return names[static_cast<std::size_t>(match)];
 }
 
 /// Refuses a split that the checkpoint was not trained on, unless it is wanted: test items may have been trained on.
@@ -293,7 +307,7 @@ void run(const EvaluateRecommendArguments& arguments, const GlobalOptions& globa
   CHECK(arguments.top_k.has_value() == !arguments.out.empty(),
         "--top-k and --out belong together: give both or neither");
   check_files(arguments);
-  refuse_run_for_checkpoint(arguments.checkpoint);
+  recommend::refuse_run_for_checkpoint(arguments.checkpoint);
   const auto checkpoint =
       recommend::open_recommender(arguments.checkpoint, arguments.layout, {arguments.heads, arguments.items});
   const data::LeaveOneOut split(arguments.data.read(catalogue_of(checkpoint, arguments)));
@@ -379,11 +393,9 @@ void add_evaluate_recommend(CLI::App& evaluate, const GlobalOptions& global, Act
       "--ranks-out", arguments->ranks_out,
       "CSV file for the ranks of all users: user, target, rank, and seed where it is known; --ranks and\n"
       "gainlens compare read it");
-  command->callback([arguments, command, &global, &action] {
-    action = [arguments, command, &global] {
-      check_source(*command, *arguments);
-      arguments->ranks.empty() ? run(*arguments, global) : evaluate_ranks(*arguments, global);
-    };
+  set_action(*command, action, [arguments, command, &global] {
+    check_source(*command, *arguments);
+    arguments->ranks.empty() ? run(*arguments, global) : evaluate_ranks(*arguments, global);
   });
 }
 

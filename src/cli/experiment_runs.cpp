@@ -1,18 +1,14 @@
 // What the commands for every kind of run do with the runs of experiments.
 #include "analyses/experiment_comparison.h"
+#include "analyses/filter_layers.h"
 #include "analyses/gain_decisions.h"
 #include "analyses/noise_levels.h"
-#include "cli/check_parts.h"
-#include "cli/compare_parts.h"
-#include "cli/finetuned_run.h"
 #include "cli/given_run.h"
 #include "cli/run_kinds.h"
-#include "cli/written_report.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/json.h"
 #include "core/unit_scores.h"
-#include "experiment/proven_result.h"
 #include "experiment/proven_run.h"
 #include "experiment/result_file.h"
 #include "reports/comparison/experiment_page.h"
@@ -25,6 +21,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <string>
 #include <utility>
 
 namespace gainlens::cli {
@@ -32,15 +31,55 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Reads a run of `train finetune` for its report.
+/// @param path  a run folder or a run.h5
+/// @param name  of the run, for readers
+/// @throws InvalidArgument   as runfile::read_experiment_run() and analyses::noise_levels()
+/// @throws InternalError     its arms have no levels of noise
+reports::FinetunedRun read_finetuned_run(const std::filesystem::path& path, const std::string& name,
+                                         const analyses::ExperimentOptions& options) {
+  ProvenTrainings<runfile::ExperimentRun> proven = prove_experiment_run(path);
+  const std::shared_ptr<const runfile::ExperimentRun> run = proven.run;
+  ASSERT(analyses::has_noise_levels(*run), "the report of levels of noise of a run without them");
+  reports::FinetunedRun finetuned{name, run, std::move(proven.unproven), analyses::noise_levels(path, run, {}, options),
+                                  {},   {}};
+  tell_unproven(path, finetuned.unproven);
+  for (std::size_t arm = 0; arm < run->arms.size(); ++arm) {
+    const std::string label = printable(run->arms[arm], 60);
+    std::vector<analyses::FilterLayer> layers = analyses::filter_layers(*run, arm);
+    reports::GammaPath path_of{label, {}};
+    std::vector<double> plain, filtered;
+    for (std::size_t seed = 0; seed < run->seeds.size(); ++seed) {
+      const auto& result = run->result(arm, seed);
+      if (result && result->test.contains(runfile::start_loss) &&
+          result->test.contains(runfile::start_loss_with_filter)) {
+        plain.push_back(result->test.at(runfile::start_loss));
+        filtered.push_back(result->test.at(runfile::start_loss_with_filter));
+      }
+      if (result && result->curve.contains(runfile::gamma_curve))
+        path_of.seeds.push_back(result->curve.at(runfile::gamma_curve));
+    }
+    if (!layers.empty()) finetuned.filters.push_back({label, std::move(layers), plain, filtered});
+    if (!path_of.seeds.empty()) finetuned.gammas.push_back(std::move(path_of));
+  }
+  const Json& data = run->request.at("data");
+  const std::string task = data.contains("task") && data.at("task").is_string() ? data.at("task") : "";
+  if (task == "squad" || task == "nq") finetuned.paper_task = task;
+  if (task == "nq" && data.contains("passages") && data.at("passages").is_number())
+    finetuned.passages = data.at("passages").get<double>();
+  return finetuned;
+}
+
 /// That a request may ask for: more is damage.
 constexpr std::size_t max_units = 100'000'000;
 
 std::vector<analyses::CheckResult> check_experiment_run(const fs::path& path) {
   const runfile::ExperimentRun run = runfile::read_experiment_run(path);
   analyses::CheckedExperiment checked(run);
-  note_files(checked, [&] {
+  note_files(checked, [&](auto& faults) {
     auto proven = experiment::read_proven_run(path, experiment::TrainingProof::files);
-    return ProvenFiles{fmt::format("{}", fmt::join(proven.unproven, " ")), std::move(proven.faults)};
+    faults = std::move(proven.faults);
+    return fmt::format("{}", fmt::join(proven.unproven, " "));
   });
   return analyses::run_checks(analyses::experiment_checks(), checked);
 }
@@ -73,21 +112,21 @@ std::vector<analyses::CheckResult> check_trained(const GivenTraining& training) 
   run.seeds = {training.seed};
   run.results.resize(1);
   const fs::path file = training.folder / experiment::result_name;
-  if (!fs::exists(file)) {
-    analyses::CheckedExperiment checked(run);
-    checked.alone = true;
-    checked.unproven = "nothing to compare yet";
-    return analyses::run_checks(analyses::experiment_checks(), checked);
+  std::optional<experiment::StoredResult> stored;
+  if (fs::exists(file)) {
+    stored = experiment::load_result(file, training.label, training.seed);
+    run.results.front() = stored->result;
+    describe_units(run);
   }
-  run.results.front() = experiment::load_result(file, training.label, training.seed).result;
-  describe_units(run);
   analyses::CheckedExperiment checked(run);
   checked.alone = true;
-  note_files(checked, [&] {
-    ProvenFiles found;
-    experiment::examine_result(training.folder, training.label, training.seed, found.faults);
-    return found;
-  });
+  checked.unproven = "nothing to compare yet";
+  if (stored) {
+    note_files(checked, [&](auto& faults) {
+      experiment::prove_files(training.folder, *stored, &faults);
+      return std::string();
+    });
+  }
   return analyses::run_checks(analyses::experiment_checks(), checked);
 }
 
@@ -147,7 +186,10 @@ constexpr std::string_view experiment_compare_options[] = {"--margin"};
 
 }  // namespace
 
-extern const RunCommands experiment_commands;
+bool is_experiment_run(const fs::path& path) {
+  return runfile::is_run_of(path, runfile::RunKind::experiment);
+}
+
 const RunCommands experiment_commands = {.kind = runfile::RunKind::experiment,
                                          .check = check_experiment_run,
                                          .check_training = check_trained,

@@ -1,7 +1,7 @@
 #include "cli/filtered_runs.h"
 
+#include "cli/command_options.h"
 #include "cli/given_run.h"
-#include "cli/name_list.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/nearest.h"
@@ -26,27 +26,9 @@ bool has_gain(const std::string& label) {
   return parts != nullptr && parts->factor == recommend::AttentionFactor::kalman_gain;
 }
 
-}  // namespace
-
-std::string OpenedRun::shown() const {
-  return printable(folder.string());
-}
-
-OpenedRun open_filtered_run(const fs::path& path, const std::string& what) {
-  CHECK(fs::exists(path), "{}{}: no such folder", what, printable(path.string()));
-  CHECK(
-      fs::is_directory(path),
-      "{}{}: is a file; give the folder of the run, in which the models are: DIR of gainlens train recommend --out DIR",
-      what, printable(path.string()));
-  return {path, given_recommend_run(path)};
-}
-
-void add_only_seeds(CLI::App& command, std::vector<std::string>& seeds) {
-  add_name_list(
-      command, "--only-seeds", seeds,
-      "Seeds to read, separated by commas, for example without one whose filter is not in force (default: all)");
-}
-
+/// Leaves out all other seeds, in every arm.
+/// @param asked  seeds as they were given; none: every one
+/// @throws InvalidArgument  one is no seed, or no arm has finished it (names those that are finished)
 void choose_seeds(OpenedRun& opened, const std::vector<std::string>& asked) {
   std::set<std::uint64_t> finished;
   for (const std::string& arm : opened.run->arms) {
@@ -64,6 +46,44 @@ void choose_seeds(OpenedRun& opened, const std::vector<std::string>& asked) {
     chosen.push_back(seed);
   }
   opened.only = std::move(chosen);
+}
+
+}  // namespace
+
+std::string OpenedRun::shown() const {
+  return printable(folder.string());
+}
+
+OpenedRun open_filtered_run(const fs::path& path, const std::string& what) {
+  CHECK(fs::exists(path), "{}{}: no such folder", what, printable(path.string()));
+  CHECK(
+      fs::is_directory(path),
+      "{}{}: is a file; give the folder of the run, in which the models are: DIR of gainlens train recommend --out DIR",
+      what, printable(path.string()));
+  return {path, given_recommend_run(path)};
+}
+
+void add_filter_options(CLI::App& command, FilterArguments& arguments) {
+  command.add_option("run", arguments.run, "Folder of a run with --arm bft")->required();
+  add_interaction_options(command, arguments.data);
+  add_name_list(command, "--arm", arguments.arms,
+                "Arms, separated by commas (default: every arm whose gain follows from precisions)");
+  add_name_list(
+      command, "--only-seeds", arguments.seeds,
+      "Seeds to read, separated by commas, for example without one whose filter is not in force (default: all)");
+}
+
+void add_filter_page(CLI::App& command, FilterArguments& arguments) {
+  command.add_option("--out", arguments.out,
+                     "Folder for report.html, summary.json, the figure, and a table of the groups as CSV; made if it "
+                     "does not exist");
+}
+
+OpenedRun open_filtered_run(const FilterArguments& arguments) {
+  if (!arguments.out.empty()) check_holds_no_run(arguments.out);
+  OpenedRun opened = open_filtered_run(fs::path(arguments.run));
+  choose_seeds(opened, arguments.seeds);
+  return opened;
 }
 
 std::vector<std::string> arms_with_gain(const OpenedRun& opened) {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cli/interaction_options.h"
+#include "cli/command_options.h"
 #include "core/console.h"
 #include "core/json.h"
 #include "data/leave_one_out.h"
@@ -28,17 +28,26 @@ struct OpenedRun {
   std::string shown() const;  ///< the folder, for messages
 };
 
+/// What commands about the filter are given.
+struct FilterArguments {
+  std::string run;
+  InteractionArguments data;
+  std::vector<std::string> arms;   ///< none: every arm with a gain
+  std::vector<std::string> seeds;  ///< none: every one
+  std::string out;
+};
+/// Adds RUN, --data, --arm and --only-seeds.
+void add_filter_options(CLI::App& command, FilterArguments& arguments);
+/// Adds --out.
+void add_filter_page(CLI::App& command, FilterArguments& arguments);
+
 /// @param what  where the folder was given, for messages
 /// @throws InvalidArgument  no such folder; a file; as given_recommend_run()
 OpenedRun open_filtered_run(const std::filesystem::path& path, const std::string& what = "");
 
-/// Adds --only-seeds, for choose_seeds().
-void add_only_seeds(CLI::App& command, std::vector<std::string>& seeds);
-/// Leaves out all other seeds, in every arm.
-/// @param asked  seeds as they were given; none: every one
-/// @throws InvalidArgument  one is no seed, or no arm has finished it (names those that are finished)
-void choose_seeds(OpenedRun& opened, const std::vector<std::string>& asked);
-
+/// Opens the run with the seeds that were asked for.
+/// @throws InvalidArgument  --out holds a run; as open_filtered_run() and choose_seeds()
+OpenedRun open_filtered_run(const FilterArguments& arguments);
 /// The arms whose gain follows from precisions, with their variants.
 /// @throws InvalidArgument  there is none
 std::vector<std::string> arms_with_gain(const OpenedRun& opened);

@@ -1,10 +1,9 @@
-#include "cli/commands.h"
+#include "cli/application.h"
 
 #include "analyses/arm_pairs.h"
 #include "analyses/gain_by_condition.h"
+#include "cli/command_options.h"
 #include "cli/given_run.h"
-#include "cli/name_list.h"
-#include "cli/written_report.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/json.h"
@@ -124,7 +123,7 @@ void add_gain_by(CLI::App& app, const GlobalOptions& global, Action& action) {
   command->add_option(
       "--out", arguments->out,
       "Folder for report.html, summary.json, the figure, and a table as CSV; made if it does not exist");
-  command->callback([arguments, &global, &action] { action = [arguments, &global] { gain_by(*arguments, global); }; });
+  set_action(*command, action, [arguments, &global] { gain_by(*arguments, global); });
 }
 
 }  // namespace gainlens::cli

@@ -1,23 +1,18 @@
-#include "cli/commands.h"
+#include "cli/application.h"
 
 #include "analyses/checks/unit_checks.h"
 #include "analyses/gate_arm_effects.h"
+#include "cli/command_options.h"
 #include "cli/given_run.h"
-#include "cli/ignored_keys.h"
 #include "cli/interruption.h"
-#include "cli/name_list.h"
-#include "cli/open_model.h"
+#include "cli/model_options.h"
 #include "cli/run_kinds.h"
-#include "cli/text_options.h"
-#include "cli/written_report.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/counted.h"
 #include "core/json.h"
 #include "core/quantity.h"
 #include "interventions/run_gate_arms.h"
-#include "kernels/compute_device.h"
-#include "models/checkpoint/torch_dtype.h"
 #include "reports/gate_arms/gate_arms_report.h"
 
 #include <cstdint>
@@ -28,44 +23,28 @@
 namespace gainlens::cli {
 namespace {
 
-struct GateArmsArguments {
-  std::string model;
-  std::vector<std::string> ignored_config_keys;
+struct GateArmsArguments : ModelArguments {
+  interventions::GateArmsOptions options;  ///< those that are given as they are
   TextOptions text;
   std::string calibration;
   std::string trained_length;
   std::string contexts;
-  std::int64_t targets = interventions::GateArmsOptions{}.targets;
-  std::int64_t samples = runfile::declared.fewest_documents;
   std::optional<std::int64_t> calibration_samples;
-  bool few_documents = false;
-  std::vector<std::string> arms;
-  std::string dtype = "float32";
-  bool stream_weights = false;
   std::string out;
   std::string report;
 };
 
 interventions::GateArmsOptions options_of(const GateArmsArguments& arguments, const GlobalOptions& global) {
-  interventions::GateArmsOptions options;
-  options.model = locate_language_model(arguments.model, "gate-arms");
-  options.ignored_config_keys = arguments.ignored_config_keys;
+  interventions::GateArmsOptions options = arguments.options;
+  arguments.give(options, global, "gate-arms");
   options.source = arguments.text.source();
   options.calibration = arguments.calibration;
   options.trained_length = parse_count(arguments.trained_length, "--trained-length");
   if (!arguments.contexts.empty()) options.contexts = parse_counts(arguments.contexts, "--contexts");
-  options.targets = arguments.targets;
-  options.documents = arguments.samples;
-  options.calibration_documents = arguments.calibration_samples.value_or(arguments.samples);
-  options.few_documents = arguments.few_documents;
-  options.arms = arguments.arms;
-  options.dtype = models::parse_dtype(arguments.dtype, "--dtype");
-  options.device = kernels::compute_device(global.device);
-  options.stream_weights = arguments.stream_weights;
+  options.calibration_documents = arguments.calibration_samples.value_or(options.documents);
   options.seed = global.seed;
   check_can_be_run_folder(arguments.out);
   options.out = arguments.out;
-  options.quiet = global.quiet;
   return options;
 }
 
@@ -85,7 +64,7 @@ void measure_gate_arms(const GateArmsArguments& arguments, const GlobalOptions& 
     tell_written(reports::write_gate_arms_report(effects, of, arguments.report), arguments.report, "gate-arms");
   if (global.json) {
     OrderedJson json = to_json(effects);
-    json["targets"] = arguments.targets;
+    json["targets"] = arguments.options.targets;
     json["bos_policy"] = run.request.at("bos_policy").get<std::string>();
     print_result("{}\n", json_text(json));
     return;
@@ -112,7 +91,6 @@ void report_gate_arms(const ReportArguments& arguments, const GlobalOptions& glo
 
 }  // namespace
 
-extern const RunCommands gate_arms_commands;
 const RunCommands gate_arms_commands = {
     .kind = runfile::RunKind::gate_arms, .check = check_gate_arms, .report = report_gate_arms};
 
@@ -146,20 +124,18 @@ void add_gate_arms(CLI::App& app, const GlobalOptions& global, Action& action) {
                       "Tokens of the contexts, separated by commas, the trained length among them (default: half of "
                       "it, it, twice it and four times it)");
   command
-      ->add_option("--targets", arguments->targets,
+      ->add_option("--targets", arguments->options.targets,
                    "Number of last tokens of a document that are predicted, the same in each of its contexts")
       ->capture_default_str();
-  command->add_option("--samples", arguments->samples, "Number of documents")->capture_default_str();
+  command->add_option("--samples", arguments->options.documents, "Number of documents")->capture_default_str();
   command->add_option("--calibration-samples", arguments->calibration_samples,
                       "Number of calibration documents, each as long as the longest context (default: as --samples)");
-  command->add_flag("--few-documents", arguments->few_documents,
+  command->add_flag("--few-documents", arguments->options.few_documents,
                     fmt::format("Allow fewer than {} documents", runfile::declared.fewest_documents));
-  add_name_list(*command, "--arms", arguments->arms,
+  add_name_list(*command, "--arms", arguments->options.arms,
                 "Arms, separated by commas; native is always there (default: all that the model can have)");
   add_dtype_option(*command, arguments->dtype);
-  command->add_flag("--stream-weights", arguments->stream_weights,
-                    "For models larger than memory: read each layer from the files when it runs. The numbers are the "
-                    "same");
+  add_stream_weights(*command, arguments->stream_weights);
   command->add_option("--out", arguments->out,
                       "Run folder that keeps the results. The same command called again continues it, or prints it");
   command->add_option(
@@ -167,8 +143,7 @@ void add_gate_arms(CLI::App& app, const GlobalOptions& global, Action& action) {
       "Folder for report.html, summary.json, the figure of the losses over contexts, and a table as CSV; "
       "made if it does not exist");
   add_ignored_keys(*command, arguments->ignored_config_keys);
-  command->callback(
-      [arguments, &global, &action] { action = [arguments, &global] { measure_gate_arms(*arguments, global); }; });
+  set_action(*command, action, [arguments, &global] { measure_gate_arms(*arguments, global); });
 }
 
 }  // namespace gainlens::cli

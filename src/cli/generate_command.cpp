@@ -1,9 +1,8 @@
-#include "cli/commands.h"
+#include "cli/application.h"
 
+#include "cli/command_options.h"
 #include "cli/given_run.h"
-#include "cli/ignored_keys.h"
-#include "cli/open_model.h"
-#include "cli/text_options.h"
+#include "cli/model_options.h"
 #include "core/check.h"
 #include "core/checked.h"
 #include "core/console.h"
@@ -11,11 +10,8 @@
 #include "core/json.h"
 #include "core/listener.h"
 #include "generation/generate.h"
-#include "kernels/compute_device.h"
 #include "look/look_at_prompt.h"
 #include "models/checkpoint/end_tokens.h"
-#include "models/checkpoint/load_decoder.h"
-#include "models/checkpoint/torch_dtype.h"
 #include "reports/terminal/generation_terminal.h"
 #include "tokenizers/growing_text.h"
 
@@ -27,18 +23,13 @@
 namespace gainlens::cli {
 namespace {
 
-struct GenerateArguments {
-  std::string model;
-  std::vector<std::string> ignored_config_keys;
+struct GenerateArguments : ModelArguments {
   TextOptions text;
   std::optional<std::string> prompt;
   std::optional<std::int64_t> max_new;
   bool greedy = false;
   std::optional<double> temperature, top_p;
   bool ignore_eos = false;
-  std::string dtype = "float32";
-  bool stream_weights = false;
-  bool allow_extrapolation = false;
   bool statistics = false;
 };
 
@@ -155,11 +146,7 @@ generation::Generated printed(models::Decoder& model, const look::Prompt& prompt
 void generate(const GenerateArguments& arguments, const GlobalOptions& global) {
   generation::GenerationOptions options = options_of(arguments, global);
   const sweep::TokenSourceOptions from = prompt_source(arguments);
-  models::LoadOptions load;
-  load.dtype = models::parse_dtype(arguments.dtype, "--dtype");
-  load.device = kernels::compute_device(global.device);
-  load.stream = arguments.stream_weights;
-  load.ignored_keys = arguments.ignored_config_keys;
+  const models::LoadOptions load = arguments.load_options(global);
   const std::filesystem::path path = locate_language_model(arguments.model, "generate");
   const models::CheckpointSource checkpoint = models::open_checkpoint(path, arguments.ignored_config_keys);
   const look::Prompt prompt = look::read_prompt(from, checkpoint.config, checkpoint.path);
@@ -222,12 +209,10 @@ void add_generate(CLI::App& app, const GlobalOptions& global, Action& action) {
                     "Also n_eff, K, entropy and BOS mass of every head, of the query that each new token comes from "
                     "(docs/generate.md)");
   add_ignored_keys(*command, arguments->ignored_config_keys);
-  command->callback([command, arguments, &global, &action] {
-    action = [command, arguments, &global] {
-      CHECK(arguments->temperature || arguments->top_p || command->get_parent()->count("--seed") == 0,
-            "--seed: nothing is drawn at random; give --temperature or --top-p, or leave it out");
-      generate(*arguments, global);
-    };
+  set_action(*command, action, [command, arguments, &global] {
+    CHECK(arguments->temperature || arguments->top_p || command->get_parent()->count("--seed") == 0,
+          "--seed: nothing is drawn at random; give --temperature or --top-p, or leave it out");
+    generate(*arguments, global);
   });
 }
 

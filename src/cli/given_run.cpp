@@ -1,6 +1,8 @@
 #include "cli/given_run.h"
 
+#include "core/atomic_file.h"
 #include "core/check.h"
+#include "core/console.h"
 #include "core/listener.h"
 #include "core/plain_text.h"
 #include "experiment/job.h"
@@ -9,12 +11,15 @@
 #include "recommend/recommender_files.h"
 #include "runfile/depth_run.h"
 #include "runfile/recommend_run.h"
+#include "runfile/run_folder.h"
 #include "runfile/run_kind.h"
-#include "runfile/stopped_sweep.h"
+
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -23,7 +28,6 @@ namespace gainlens::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using runfile::RunKind;
 
 /// How the names of files of known formats end.
 constexpr std::string_view known_suffixes[] = {
@@ -71,9 +75,10 @@ fs::path real_path(const fs::path& folder) {
   return folder.empty() ? folder : fs::weakly_canonical(fs::absolute(folder));
 }
 
-/// Whether the folder is a run with the checkpoints of arms.
-bool is_run_of_arms(const fs::path& folder) {
-  return runfile::is_run_of(folder, {RunKind::recommenders, RunKind::experiment});
+/// Whether there is a run of a kind with this property.
+bool has_run_with(const fs::path& folder, bool runfile::RunMark::*property) {
+  const runfile::RunMark* const mark = runfile::mark_at(folder);
+  return mark != nullptr && mark->*property;
 }
 
 /// Whether folders of seeds lie in the folder, or in folders of it.
@@ -89,8 +94,9 @@ bool holds_seeds(const fs::path& folder, int levels) {
 /// The run of which the folder is ARM or ARM/VARIANT. Nothing: it is none.
 std::optional<fs::path> run_of_arm(const fs::path& folder) {
   const fs::path parent = folder.parent_path();
-  if (is_run_of_arms(parent) && holds_seeds(folder, 2)) return parent;
-  if (is_run_of_arms(parent.parent_path()) && holds_seeds(folder, 1)) return parent.parent_path();
+  constexpr auto property = &runfile::RunMark::has_trainings;
+  if (has_run_with(parent, property) && holds_seeds(folder, 2)) return parent;
+  if (has_run_with(parent.parent_path(), property) && holds_seeds(folder, 1)) return parent.parent_path();
   return std::nullopt;
 }
 
@@ -130,7 +136,7 @@ void refuse_other_than_sweep(const fs::path& path) {
 
 void check_holds_no_run(const fs::path& folder, const std::string& option) {
   const fs::path real = fs::weakly_canonical(folder);
-  const bool holds_units = runfile::is_run_of(real, {RunKind::interventions, RunKind::patching, RunKind::gate_arms});
+  const bool holds_units = has_run_with(real, &runfile::RunMark::has_units);
   CHECK(!holds_run(real) && !holds_units, "{}: {} is the folder of a run; choose another folder", option,
         printable(folder.string()));
   CHECK(real.filename() != "shards" || !holds_run(real.parent_path()),
@@ -174,18 +180,6 @@ void check_lies_outside_model(const fs::path& folder, const fs::path& model) {
           printable(folder.string()), printable(model.string()));
 }
 
-void refuse_run_for_checkpoint(const fs::path& path) {
-  std::error_code ignored;
-  if (!fs::is_directory(path, ignored) || !runfile::is_run_of(path, {RunKind::recommenders})) return;
-  std::vector<std::string> trainings;
-  for (const auto& entry : fs::recursive_directory_iterator(path, ignored)) {
-    if (experiment::seed_of_folder(entry.path().filename().string()) && recommend::is_recommender(entry.path()))
-      trainings.push_back(printable(entry.path().string()));
-  }
-  throw_invalid("{}: is a recommender run; give the folder of one of its trainings{}", printable(path.string()),
-                trainings.empty() ? std::string() : ", " + *std::ranges::min_element(trainings));
-}
-
 ProvenTrainings<runfile::RecommendRun> prove_recommend_run(const fs::path& path) {
   refuse_recommender(path);
   const auto trained_by = run_of_training(path);
@@ -200,10 +194,6 @@ ProvenTrainings<runfile::RecommendRun> prove_recommend_run(const fs::path& path)
 ProvenTrainings<runfile::ExperimentRun> prove_experiment_run(const fs::path& path) {
   experiment::ProvenRun proven = experiment::read_proven_run(path);
   return {std::make_shared<const runfile::ExperimentRun>(std::move(proven.run)), std::move(proven.unproven)};
-}
-
-bool is_experiment_run(const fs::path& path) {
-  return runfile::is_run_of(path, {RunKind::experiment});
 }
 
 void tell_unproven(const fs::path& path, std::span<const std::string> sentences) {
@@ -244,6 +234,30 @@ GivenRun open_begun_run(const fs::path& path) {
   if (!stopped) return open_given_run(path);
   tell_unproven(path, {&stopped->proof.unproven, 1});
   return {std::move(stopped->proof), std::move(stopped->reader)};
+}
+
+void check_report_folder(const std::string& report, const std::string& run) {
+  const std::filesystem::path folder = std::filesystem::weakly_canonical(report);
+  check_holds_no_run(folder, "--report");
+  CHECK(folder != std::filesystem::weakly_canonical(run), "--report: {} is the folder of a run; choose another folder",
+        printable(report));
+  ensure_writable_folder(folder);
+}
+
+void tell_left_out(const reports::WrittenReport& written) {
+  for (const std::string& reason : written.left_out) print_notice("gainlens: left out: {}\n", reason);
+}
+
+void check_made(const reports::WrittenReport& written, std::string_view command) {
+  if (!written.failed.empty())
+    throw_run_failed("{}: {} could not be made; the other sections are written", command,
+                     printable(fmt::format("{}", fmt::join(written.failed, "; ")), 600));
+}
+
+void tell_written(const reports::WrittenReport& written, const std::filesystem::path& out, std::string_view command) {
+  tell_left_out(written);
+  print_notice("{}\n", printable((out / "report.html").string()));
+  check_made(written, command);
 }
 
 }  // namespace gainlens::cli

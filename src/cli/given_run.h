@@ -1,5 +1,6 @@
 #pragma once
 
+#include "reports/made_report.h"
 #include "runfile/experiment_run.h"
 #include "runfile/recommend_run.h"
 #include "runfile/run_proof.h"
@@ -55,10 +56,6 @@ void check_lies_outside_model(const std::filesystem::path& folder, const std::fi
 /// The run of which a folder, ARM/seed-N or ARM/VARIANT/seed-N, is one training. Nothing: it is none.
 std::optional<std::filesystem::path> run_of_training(const std::filesystem::path& folder);
 
-/// Refuses a recommender run where one of its checkpoints is needed.
-/// @throws InvalidArgument  names the folder of a training, if there is one
-void refuse_run_for_checkpoint(const std::filesystem::path& path);
-
 /// A run whose files may have changed.
 struct DoubtfulRun {
   GivenRun run;
@@ -109,5 +106,17 @@ void tell_unproven(const std::filesystem::path& path, std::span<const std::strin
 /// Both, for recommenders.
 /// @throws InvalidArgument  as prove_recommend_run()
 std::shared_ptr<const runfile::RecommendRun> given_recommend_run(const std::filesystem::path& path);
+
+/// Refuses, before hours of work, a folder for the report of a measuring command that holds a run, because a report
+/// replaces what lies in its folder, and one that cannot be written.
+/// @param run  the folder of the run; may be empty
+void check_report_folder(const std::string& report, const std::string& run);
+/// Says which figures were left out.
+void tell_left_out(const reports::WrittenReport& written);
+/// @throws RunFailed  a section could not be made; the others are written
+void check_made(const reports::WrittenReport& written, std::string_view command);
+/// Both, and between them where the page is, all on stderr.
+/// @throws RunFailed  as check_made()
+void tell_written(const reports::WrittenReport& written, const std::filesystem::path& out, std::string_view command);
 
 }  // namespace gainlens::cli

@@ -1,8 +1,7 @@
-#include "cli/commands.h"
+#include "cli/application.h"
 
-#include "cli/ignored_keys.h"
-#include "cli/open_model.h"
-#include "cli/text_options.h"
+#include "cli/command_options.h"
+#include "cli/model_options.h"
 #include "core/console.h"
 #include "core/error.h"
 #include "core/json.h"
@@ -52,8 +51,7 @@ void add_hooks(CLI::App& app, const GlobalOptions& global, Action& action) {
   command->add_option("model", arguments->model, "Checkpoint folder or GGUF file, or a recommender of train recommend")
       ->required();
   add_ignored_keys(*command, arguments->ignored_config_keys);
-  command->callback(
-      [arguments, &global, &action] { action = [arguments, &global] { list_sites(*arguments, global.json); }; });
+  set_action(*command, action, [arguments, &global] { list_sites(*arguments, global.json); });
 }
 
 }  // namespace gainlens::cli

@@ -1,13 +1,11 @@
-#include "cli/commands.h"
+#include "cli/application.h"
 
 #include "analyses/inactive_heads.h"
+#include "cli/command_options.h"
 #include "cli/given_run.h"
-#include "cli/ignored_keys.h"
 #include "cli/interruption.h"
-#include "cli/intervention_runs.h"
-#include "cli/open_model.h"
-#include "cli/text_options.h"
-#include "cli/written_report.h"
+#include "cli/model_options.h"
+#include "cli/run_kinds.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/counted.h"
@@ -15,11 +13,9 @@
 #include "core/listener.h"
 #include "core/quantity.h"
 #include "interventions/run_interventions.h"
-#include "kernels/compute_device.h"
 #include "models/checkpoint/checkpoint_source.h"
-#include "models/checkpoint/torch_dtype.h"
 #include "reports/inactive_heads/inactive_heads_report.h"
-#include "runfile/hash_cache.h"
+#include "runfile/checksums.h"
 
 #include <algorithm>
 #include <map>
@@ -30,18 +26,13 @@
 namespace gainlens::cli {
 namespace {
 
-struct InactiveHeadsArguments {
-  std::string model;
-  std::vector<std::string> ignored_config_keys;
+struct InactiveHeadsArguments : ModelArguments {
   TextOptions text;
   std::string run;
   std::string lengths;
   std::int64_t samples = 16;
   std::optional<std::int64_t> targets;
   std::optional<std::int64_t> draws;
-  std::string dtype = "float32";
-  bool stream_weights = false;
-  bool allow_extrapolation = false;
   std::string out;
   std::string report;
 };
@@ -128,10 +119,9 @@ std::int64_t draws_of(const InactiveHeadsArguments& arguments, const std::vector
 }
 
 interventions::InterveneOptions options_of(const InactiveHeadsArguments& arguments, const GlobalOptions& global,
-                                           const std::filesystem::path& model, const Plan& plan) {
+                                           const Plan& plan) {
   interventions::InterveneOptions options;
-  options.model = model;
-  options.ignored_config_keys = arguments.ignored_config_keys;
+  arguments.give(options, global, "inactive-heads");
   options.source = arguments.text.source();
   options.length = parse_count(arguments.lengths, "--lengths");
   CHECK(arguments.samples >= 1, "--samples: {}; must be at least 1", arguments.samples);
@@ -139,14 +129,10 @@ interventions::InterveneOptions options_of(const InactiveHeadsArguments& argumen
   options.targets = chosen_targets(arguments.targets);
   options.given = plan.together();
   options.every.heads = true;
-  options.dtype = models::parse_dtype(arguments.dtype, "--dtype");
-  options.device = kernels::compute_device(global.device);
-  options.stream_weights = arguments.stream_weights;
   options.allow_extrapolation = arguments.allow_extrapolation;
   options.seed = global.seed;
   check_can_be_run_folder(arguments.out);
   options.out = arguments.out;
-  options.quiet = global.quiet;
   return options;
 }
 
@@ -186,7 +172,7 @@ void find_inactive_heads(const InactiveHeadsArguments& arguments, const GlobalOp
   const auto heads_of_layer = static_cast<std::size_t>(given.reader.heads());
   const Plan plan = plan_of(input.scores, heads_of_layer,
                             draws_of(arguments, input.scores, heads_of_layer, global.seed), global.seed);
-  interventions::InterveneOptions options = options_of(arguments, global, model, plan);
+  interventions::InterveneOptions options = options_of(arguments, global, plan);
   options.other_text = given.reader.request().text;
   const ScopedInterruption told(arguments.out, "every finished layer of every document");
   const runfile::InterventionRun run = interventions::run_interventions(options);
@@ -199,11 +185,7 @@ void find_inactive_heads(const InactiveHeadsArguments& arguments, const GlobalOp
   if (!arguments.report.empty())
     tell_written(reports::write_inactive_heads_report(result, of, arguments.report), arguments.report,
                  "inactive-heads");
-  if (global.json) {
-    print_result("{}\n", json_text(to_json(result)));
-    return;
-  }
-  print_result("{}", reports::print_inactive_heads(result, of));
+  print_result("{}", global.json ? json_text(to_json(result)) + "\n" : reports::print_inactive_heads(result, of));
 }
 
 }  // namespace
@@ -230,9 +212,7 @@ void add_inactive_heads(CLI::App& app, const GlobalOptions& global, Action& acti
   command->add_option("--draws", arguments->draws,
                       "Number of random orders of heads (default: 39, the fewest that give a p)");
   add_dtype_option(*command, arguments->dtype);
-  command->add_flag("--stream-weights", arguments->stream_weights,
-                    "For models larger than memory: read each layer from the files when it runs. The numbers are the "
-                    "same");
+  add_stream_weights(*command, arguments->stream_weights);
   command->add_flag("--allow-extrapolation", arguments->allow_extrapolation,
                     "Allow a length above the model's number of positions");
   command->add_option("--out", arguments->out,
@@ -243,8 +223,7 @@ void add_inactive_heads(CLI::App& app, const GlobalOptions& global, Action& acti
       "Folder for report.html, summary.json, the figure of the losses by shares of heads, and tables as "
       "CSV; made if it does not exist");
   add_ignored_keys(*command, arguments->ignored_config_keys);
-  command->callback(
-      [arguments, &global, &action] { action = [arguments, &global] { find_inactive_heads(*arguments, global); }; });
+  set_action(*command, action, [arguments, &global] { find_inactive_heads(*arguments, global); });
 }
 
 }  // namespace gainlens::cli

@@ -1,15 +1,16 @@
-#include "cli/findings.h"
-#include "cli/ignored_keys.h"
+#include "cli/command_options.h"
 #include "cli/inspect_parts.h"
-#include "cli/interaction_options.h"
-#include "cli/option_for.h"
 #include "core/check.h"
+#include "core/console.h"
+#include "core/error.h"
 #include "core/quantity.h"
+#include "core/terminal_text.h"
 #include "formats/hub_cache.h"
 #include "models/checkpoint/compute_dtype.h"
 #include "recommend/recommender_files.h"
 #include "runfile/run_kind.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <iterator>
@@ -43,11 +44,18 @@ std::vector<OptionFor> inspect_options() {
   return options;
 }
 
+RunInspection inspection_of(runfile::RunKind kind) {
+#define GAINLENS_INSPECTION(kind) kind##_inspection,
+  static const RunInspection all[] = {GAINLENS_RUN_KINDS(GAINLENS_INSPECTION)};
+#undef GAINLENS_INSPECTION
+  return all[static_cast<std::size_t>(kind)];
+}
+
 Inspected what_is_at(const InspectArguments& arguments, const InspectComputations& computations) {
   const std::filesystem::path path = arguments.path;
   const auto found = runfile::identify(path);
-  if (const RunInspection* run = found ? inspection_of(found->kind) : nullptr)
-    return {"a run", {}, [=](Findings& findings) { run->inspect(path, findings); }};
+  if (const RunInspection run = found ? inspection_of(found->kind) : nullptr)
+    return {"a run", {}, [=](Findings& findings) { run(path, findings); }};
   if (looks_like_data_set(path)) {
     return {
         "a data set",
@@ -120,12 +128,31 @@ void add_inspect_with(CLI::App& app, const GlobalOptions& global, Action& action
       ->capture_default_str();
   add_ignored_keys(*command, arguments->memory.ignored_config_keys);
   add_interaction_policy(*command, arguments->interactions, "Of a data set: ");
-  command->callback([arguments, command, computations, &global, &action] {
-    action = [arguments, command, computations, &global] {
-      arguments->path = formats::locate_checkpoint(arguments->path);
-      inspect(*arguments, *command, computations, global.json);
-    };
+  set_action(*command, action, [arguments, command, computations, &global] {
+    arguments->path = formats::locate_checkpoint(arguments->path);
+    inspect(*arguments, *command, computations, global.json);
   });
+}
+
+void Findings::add(const std::string& name, const std::string& text, const Json& value) {
+  add_line(name, text);
+  std::string key = name;
+  std::replace(key.begin(), key.end(), ' ', '_');
+  add_json(key, value);
+}
+
+void Findings::conclude(const std::string& reason) {
+  add_line("usable", !reason.empty() ? "no: " + reason : how_.empty() ? "yes" : "yes " + how_);
+  add_json("usable", reason.empty());
+  if (!reason.empty()) add_json("reason", reason);
+}
+
+void Findings::print(bool json) const {
+  if (json) {
+    print_result("{}\n", json_text(json_, 2));
+    return;
+  }
+  for (const auto& [name, text] : lines_) print_result("{:<18} {}\n", name, terminal_line(text));
 }
 
 }  // namespace gainlens::cli

@@ -1,13 +1,11 @@
 #pragma once
 
 #include "analyses/checks/unit_checks.h"
-#include "cli/application_parts.h"
-#include "cli/findings.h"
+#include "cli/application.h"
+#include "core/json.h"
 #include "data/interactions.h"
-#include "experiment/job.h"
 #include "models/decoder/decoder_config.h"
 #include "runfile/run_kind.h"
-#include "runfile/trained_run.h"
 
 #include <CLI/CLI.hpp>
 
@@ -16,9 +14,36 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gainlens::cli {
+
+/// The findings of `inspect`, in order: lines for the terminal, and one JSON object.
+class Findings {
+ public:
+  /// @param name  name of the line; with _ in place of spaces it is the JSON key
+  void add(const std::string& name, const std::string& text, const Json& value);
+  void add(const std::string& name, const std::string& text) { add(name, text, text); }
+  /// Adds a finding to the JSON object only.
+  void add_json(const std::string& key, const Json& value) { json_[key] = value; }
+  /// Adds a line for the terminal only.
+  void add_line(const std::string& name, const std::string& text) { lines_.emplace_back(name, text); }
+
+  /// Adds the last finding: whether the checkpoint or run is usable.
+  /// @param reason  why it is not usable; empty if it is usable
+  void conclude(const std::string& reason);
+
+  /// How what is inspected can be used, as the end of "yes ...": "in bfloat16; ...".
+  void usable_how(std::string how) { how_ = std::move(how); }
+
+  void print(bool json) const;
+
+ private:
+  std::vector<std::pair<std::string, std::string>> lines_;
+  OrderedJson json_ = OrderedJson::object();
+  std::string how_;
+};
 
 /// How a checkpoint is read, and the use for which its memory is estimated.
 struct MemoryQuestion {
@@ -64,34 +89,12 @@ void add_expected_time(const models::DecoderConfig& config, const MemoryQuestion
 /// reads the weights.
 void inspect_recommender(const std::filesystem::path& path, Findings& findings);
 
-/// What `inspect` does with a kind of run.
-struct RunInspection {
-  runfile::RunKind kind;
-  void (*inspect)(const std::filesystem::path& run, Findings& findings);  ///< as inspect_checkpoint()
-};
-/// That of a kind. Null: there is none; the folder is inspected as what else it holds.
-const RunInspection* inspection_of(runfile::RunKind kind);
-
-/// Adds the arms, seeds and metrics of the run of an experiment, and how many trainings of each arm are finished.
-/// @returns  the number of finished trainings
-std::int64_t add_trainings(const runfile::TrainedRun& run, const std::vector<std::string>& metrics, Findings& findings);
-
-/// Adds what was compared of a run that is stored as units.
-/// @param unproven  as runfile::prove_store() returns
-void add_store_proof(const std::string& result, const std::string& unproven, Findings& findings);
-
-/// Adds what there is of a run of units without a result: its family, and how much is measured.
-/// @returns  whether it has no result
-/// @throws InvalidArgument  it is being written; a unit is damaged
-bool add_begun_units(const std::filesystem::path& run, const std::string& result,
-                     analyses::CheckedUnits (*read)(const std::filesystem::path&), Findings& findings);
-
-/// Adds which trainings of a run without run.h5 are finished.
-/// @param prove  proves the files of a training that has a result. @throws InvalidArgument  they have changed
-/// @returns  whether there is no run.h5
-/// @throws InvalidArgument  the run is being written; no training is finished; as `prove`
-bool add_begun_trainings(const std::filesystem::path& run, const std::function<void(const experiment::Job&)>& prove,
-                         Findings& findings);
+/// What `inspect` does with a run, as inspect_checkpoint(). Null: the folder is inspected as what else it holds.
+using RunInspection = void (*)(const std::filesystem::path& run, Findings& findings);
+/// NAME_inspection of each kind, in a file of the kind.
+#define GAINLENS_INSPECTION(kind) extern const RunInspection kind##_inspection;
+GAINLENS_RUN_KINDS(GAINLENS_INSPECTION)
+#undef GAINLENS_INSPECTION
 
 /// Whether a path is a file that can only be a data set: it is neither a run nor weights nor a configuration.
 bool looks_like_data_set(const std::filesystem::path& path);

@@ -5,9 +5,9 @@
 #include "core/quantity.h"
 #include "runfile/depth_run.h"
 #include "runfile/run_file_name.h"
+#include "runfile/run_folder.h"
 #include "runfile/run_proof.h"
 #include "runfile/run_reader.h"
-#include "runfile/stopped_sweep.h"
 
 #include <fmt/ranges.h>
 
@@ -88,7 +88,6 @@ void inspect_run(const std::filesystem::path& path, Findings& findings) {
 
 }  // namespace
 
-extern const RunInspection sweep_inspection;
-const RunInspection sweep_inspection = {runfile::RunKind::sweep, inspect_run};
+const RunInspection sweep_inspection = inspect_run;
 
 }  // namespace gainlens::cli

@@ -1,15 +1,13 @@
-#include "cli/commands.h"
+#include "cli/application.h"
 
 #include "analyses/attributions.h"
 #include "analyses/intervention_effects.h"
 #include "analyses/patching_effects.h"
+#include "cli/command_options.h"
 #include "cli/given_run.h"
-#include "cli/ignored_keys.h"
 #include "cli/interruption.h"
-#include "cli/intervention_runs.h"
-#include "cli/name_list.h"
-#include "cli/open_model.h"
-#include "cli/text_options.h"
+#include "cli/model_options.h"
+#include "cli/run_kinds.h"
 #include "core/atomic_file.h"
 #include "core/check.h"
 #include "core/console.h"
@@ -18,8 +16,6 @@
 #include "core/quantity.h"
 #include "interventions/patching.h"
 #include "interventions/run_interventions.h"
-#include "kernels/compute_device.h"
-#include "models/checkpoint/torch_dtype.h"
 #include "reports/terminal/interventions_terminal.h"
 
 #include <filesystem>
@@ -31,9 +27,7 @@
 namespace gainlens::cli {
 namespace {
 
-struct InterveneArguments {
-  std::string model;
-  std::vector<std::string> ignored_config_keys;
+struct InterveneArguments : ModelArguments {
   TextOptions text;
   std::string clean, corrupt;
   std::string calibration;
@@ -48,10 +42,7 @@ struct InterveneArguments {
   bool each_kv_head = false;
   bool each_layer = false;
   std::vector<std::string> modes;
-  std::string dtype = "float32";
   bool approximate = false;
-  bool stream_weights = false;
-  bool allow_extrapolation = false;
   std::string out;
 };
 
@@ -98,8 +89,7 @@ std::filesystem::path table_of_estimates(const InterveneArguments& arguments) {
 
 interventions::InterveneOptions options_of(const InterveneArguments& arguments, const GlobalOptions& global) {
   interventions::InterveneOptions options;
-  options.model = locate_language_model(arguments.model, "intervene");
-  options.ignored_config_keys = arguments.ignored_config_keys;
+  arguments.give(options, global, "intervene");
   options.source = arguments.text.source();
   options.calibration = arguments.calibration;
   CHECK(!arguments.lengths.empty(), "--lengths: is missing; give the tokens of a document");
@@ -113,16 +103,12 @@ interventions::InterveneOptions options_of(const InterveneArguments& arguments, 
   options.foil = arguments.foil;
   options.given = given_ones(arguments);
   options.every = every_unit(arguments);
-  options.dtype = models::parse_dtype(arguments.dtype, "--dtype");
-  options.device = kernels::compute_device(global.device);
-  options.stream_weights = arguments.stream_weights;
   options.allow_extrapolation = arguments.allow_extrapolation;
   options.seed = global.seed;
   if (!arguments.approximate) {
     check_can_be_run_folder(arguments.out);
     options.out = arguments.out;
   }
-  options.quiet = global.quiet;
   return options;
 }
 
@@ -139,21 +125,16 @@ interventions::PatchingOptions patching_options(const InterveneArguments& argume
     CHECK(!given, "{}: is for interventions on a text, and --clean and --corrupt are two prompts; leave it out",
           option);
   interventions::PatchingOptions options;
-  options.model = locate_language_model(arguments.model, "intervene");
-  options.ignored_config_keys = arguments.ignored_config_keys;
+  arguments.give(options, global, "intervene");
   options.prompts = {arguments.clean, arguments.corrupt, arguments.text.policy()};
   options.answer = arguments.answer;
   options.foil = arguments.foil;
   options.given = given_ones(arguments);
-  options.dtype = models::parse_dtype(arguments.dtype, "--dtype");
-  options.device = kernels::compute_device(global.device);
-  options.stream_weights = arguments.stream_weights;
   options.allow_extrapolation = arguments.allow_extrapolation;
   if (!arguments.approximate) {
     check_can_be_run_folder(arguments.out);
     options.out = arguments.out;
   }
-  options.quiet = global.quiet;
   return options;
 }
 
@@ -195,11 +176,8 @@ void approximate(const InterveneArguments& arguments, const GlobalOptions& globa
   const reports::NamedAttributions made{
       "", analyses::attributions(interventions::approximate_interventions(options_of(arguments, global)))};
   keep_estimates(file, {&made, 1});
-  if (global.json) {
-    print_result("{}\n", json_text(to_json(made.estimates)));
-  } else {
-    print_result("{}", reports::print_attributions(made.estimates, compared_number(arguments)));
-  }
+  print_result("{}", global.json ? json_text(to_json(made.estimates)) + "\n"
+                                 : reports::print_attributions(made.estimates, compared_number(arguments)));
 }
 
 void patch_prompts(const InterveneArguments& arguments, const GlobalOptions& global) {
@@ -299,17 +277,14 @@ void add_intervene(CLI::App& app, const GlobalOptions& global, Action& action) {
   command->add_flag("--approximate", arguments->approximate,
                     "Estimate all interventions at once by one backward pass of each document (attribution patching), "
                     "and measure 20 of each kind exactly: their rank correlation says how far to trust the others");
-  command->add_flag("--stream-weights", arguments->stream_weights,
-                    "For models larger than memory: read each layer from the files when it runs. The numbers are the "
-                    "same");
+  add_stream_weights(*command, arguments->stream_weights);
   command->add_flag("--allow-extrapolation", arguments->allow_extrapolation,
                     "Allow a length above the model's number of positions");
   command->add_option("--out", arguments->out,
                       "Run folder that keeps the results and interventions.json. The same command called again "
                       "continues it, or prints it. With --approximate: a table, FILE.csv");
   add_ignored_keys(*command, arguments->ignored_config_keys);
-  command->callback(
-      [arguments, &global, &action] { action = [arguments, &global] { intervene(*arguments, global); }; });
+  set_action(*command, action, [arguments, &global] { intervene(*arguments, global); });
 }
 
 }  // namespace gainlens::cli

@@ -1,4 +1,3 @@
-#include "cli/intervention_runs.h"
 
 #include "analyses/checks/unit_checks.h"
 #include "cli/given_run.h"
@@ -8,7 +7,7 @@
 #include "core/listener.h"
 #include "interventions/index_range.h"
 #include "reports/interventions/interventions_report.h"
-#include "runfile/intervention_names.h"
+#include "runfile/intervention_run.h"
 #include "runfile/patching_run.h"
 
 #include <string_view>
@@ -113,11 +112,10 @@ constexpr std::string_view not_compared =
 
 }  // namespace
 
-extern const RunCommands intervention_commands, patching_commands;
-const RunCommands intervention_commands = {.kind = runfile::RunKind::interventions,
-                                           .check = check_interventions,
-                                           .report = report_interventions,
-                                           .instead_of_compare = not_compared};
+const RunCommands interventions_commands = {.kind = runfile::RunKind::interventions,
+                                            .check = check_interventions,
+                                            .report = report_interventions,
+                                            .instead_of_compare = not_compared};
 const RunCommands patching_commands = {.kind = runfile::RunKind::patching,
                                        .check = check_patches,
                                        .report = report_patches,

@@ -1,10 +1,9 @@
-#include "cli/commands.h"
+#include "cli/application.h"
 
 #include "analyses/frequency_reading.h"
+#include "cli/command_options.h"
 #include "cli/filtered_runs.h"
 #include "cli/given_run.h"
-#include "cli/name_list.h"
-#include "cli/written_report.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/json.h"
@@ -31,15 +30,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct FrequencyArguments {
-  std::string run;
-  InteractionArguments data;
-  std::vector<std::string> arms;      // none: every arm with a gain
-  std::vector<std::string> seeds;     // none: every one
+struct FrequencyArguments : FilterArguments {
   std::vector<std::string> placebos;  // "step-0", "FOLDER" or "FOLDER:ARM"
   analyses::FrequencyOptions options;
   std::string against;  // file
-  std::string out;
 };
 
 analyses::FilteredArm read_arm(const OpenedRun& opened, const std::string& arm, const std::vector<std::uint64_t>& seeds,
@@ -170,9 +164,7 @@ void read_frequencies(FrequencyArguments arguments, const GlobalOptions& global)
   arguments.options.seed = global.seed;
   arguments.options.threads = static_cast<std::size_t>(std::max(at::get_num_threads(), 1));
   check(arguments.options);
-  if (!arguments.out.empty()) check_holds_no_run(arguments.out);
-  OpenedRun opened = open_filtered_run(arguments.run);
-  choose_seeds(opened, arguments.seeds);
+  const OpenedRun opened = open_filtered_run(arguments);
   const std::vector<std::string> arms = arms_to_read(arguments, opened);
   const data::LeaveOneOut split(arguments.data.read());
   check_same_split(opened, split, arguments.data);
@@ -224,11 +216,7 @@ void add_k_by_frequency(CLI::App& app, const GlobalOptions& global, Action& acti
       "layer, means over the dimensions, are averaged over the positions of each item, and correlated with the\n"
       "item's training count. docs/analyses/k-by-frequency.md says what this can show and what it cannot.");
   auto arguments = std::make_shared<FrequencyArguments>();
-  command->add_option("run", arguments->run, "Folder of a run with --arm bft")->required();
-  add_interaction_options(*command, arguments->data);
-  add_name_list(*command, "--arm", arguments->arms,
-                "Arms, separated by commas (default: every arm whose gain follows from precisions)");
-  add_only_seeds(*command, arguments->seeds);
+  add_filter_options(*command, *arguments);
   command
       ->add_option("--placebo", arguments->placebos,
                    "Models that cannot have learned a relation with frequency; prints the difference of the\n"
@@ -248,11 +236,8 @@ void add_k_by_frequency(CLI::App& app, const GlobalOptions& global, Action& acti
   command->add_option("--against", arguments->against,
                       "CSV file with the columns item and NAME: this number of every item in the place of its training "
                       "count");
-  command->add_option("--out", arguments->out,
-                      "Folder for report.html, summary.json, the figure, and a table of the groups as CSV; made if it "
-                      "does not exist");
-  command->callback(
-      [arguments, &global, &action] { action = [arguments, &global] { read_frequencies(*arguments, global); }; });
+  add_filter_page(*command, *arguments);
+  set_action(*command, action, [arguments, &global] { read_frequencies(*arguments, global); });
 }
 
 }  // namespace gainlens::cli

@@ -1,11 +1,8 @@
-#include "cli/commands.h"
+#include "cli/application.h"
 
+#include "cli/command_options.h"
 #include "cli/given_run.h"
-#include "cli/ignored_keys.h"
-#include "cli/open_model.h"
-#include "cli/prompt_batch.h"
-#include "cli/text_options.h"
-#include "cli/written_report.h"
+#include "cli/model_options.h"
 #include "core/atomic_file.h"
 #include "core/check.h"
 #include "core/console.h"
@@ -13,12 +10,9 @@
 #include "core/listener.h"
 #include "interventions/answer_tokens.h"
 #include "interventions/arm_list.h"
-#include "kernels/compute_device.h"
 #include "look/look_at_prompt.h"
 #include "look/segments.h"
 #include "models/checkpoint/checkpoint_source.h"
-#include "models/checkpoint/load_decoder.h"
-#include "models/checkpoint/torch_dtype.h"
 #include "reports/look/look_report.h"
 #include "reports/terminal/look_terminal.h"
 
@@ -29,9 +23,7 @@
 namespace gainlens::cli {
 namespace {
 
-struct LookArguments {
-  std::string model;
-  std::vector<std::string> ignored_config_keys;
+struct LookArguments : ModelArguments {
   TextOptions text;
   PromptOptions prompts;
   std::string segments, head, answer, foil;
@@ -40,9 +32,6 @@ struct LookArguments {
   std::int64_t top_keys = 8;
   std::optional<std::int64_t> next;
   bool lens = false;
-  std::string dtype = "float32";
-  bool stream_weights = false;
-  bool allow_extrapolation = false;
   std::string out;
 };
 
@@ -141,11 +130,7 @@ void look(const LookArguments& arguments, const GlobalOptions& global) {
     if (one.prompt.without_line_end && !global.quiet)
       tell_note("the prompt ends in a line end, which is a part of its tokens (printf '%s' writes none)");
   for (const std::string& note : checkpoint.notes) tell_warning("{}", note);
-  models::LoadOptions load;
-  load.dtype = models::parse_dtype(arguments.dtype, "--dtype");
-  load.device = kernels::compute_device(global.device);
-  load.stream = arguments.stream_weights;
-  load.ignored_keys = arguments.ignored_config_keys;
+  const models::LoadOptions load = arguments.load_options(global);
   if (!arguments.out.empty()) ensure_writable_folder(arguments.out);  // a request that is refused leaves none behind
   const auto model = models::load_own_decoder(checkpoint.path, load);
   for (std::size_t i = 0; i < asked.size(); ++i) {
@@ -199,16 +184,14 @@ void add_look(CLI::App& app, const GlobalOptions& global, Action& action) {
   command->add_option("--segment-queries", arguments->segment_queries, "The masses are means over so many last queries")
       ->capture_default_str();
   add_dtype_option(*command, arguments->dtype);
-  command->add_flag("--stream-weights", arguments->stream_weights,
-                    "For models larger than memory: read each layer from the files when it runs. The numbers are the "
-                    "same");
+  add_stream_weights(*command, arguments->stream_weights);
   command->add_flag("--allow-extrapolation", arguments->allow_extrapolation,
                     "Allow a prompt longer than the model's number of positions");
   command->add_option("--out", arguments->out,
                       "Folder for report.html, summary.json and tables as CSV; made if it does not exist. With --batch "
                       "it holds a folder for each prompt");
   add_ignored_keys(*command, arguments->ignored_config_keys);
-  command->callback([arguments, &global, &action] { action = [arguments, &global] { look(*arguments, global); }; });
+  set_action(*command, action, [arguments, &global] { look(*arguments, global); });
 }
 
 }  // namespace gainlens::cli

@@ -1,8 +1,5 @@
-#include "cli/bus_error.h"
-#include "cli/compute_program.h"
-#include "cli/reading_application.h"
-#include "cli/standard_streams.h"
-#include "cli/terminate.h"
+#include "cli/application.h"
+#include "cli/program_start.h"
 
 int main(int argc, char** argv) {
   gainlens::cli::explain_uncaught_exceptions();

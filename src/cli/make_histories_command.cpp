@@ -1,9 +1,8 @@
-#include "cli/commands.h"
+#include "cli/application.h"
 
 #include "analyses/statistics.h"
+#include "cli/command_options.h"
 #include "cli/given_run.h"
-#include "cli/interaction_options.h"
-#include "cli/name_list.h"
 #include "core/atomic_file.h"
 #include "core/check.h"
 #include "core/console.h"
@@ -202,13 +201,11 @@ void add_make_histories(CLI::App& app, const GlobalOptions& global, Action& acti
                     "New histories: a state that moves slowly, measured by items of known noise");
   add_walk_options(*command, *arguments);
   command->add_option("--out", arguments->out, "File to write")->required();
-  command->callback([arguments, command, &global, &action] {
-    action = [arguments, command, &global] {
-      arguments->noise = numbers_of(arguments->noise_texts, "--noise");
-      check_source(*command, *arguments);
-      check_files(*arguments);
-      arguments->synthetic ? make_walk(*arguments, global) : change_histories(*arguments, global);
-    };
+  set_action(*command, action, [arguments, command, &global] {
+    arguments->noise = numbers_of(arguments->noise_texts, "--noise");
+    check_source(*command, *arguments);
+    check_files(*arguments);
+    arguments->synthetic ? make_walk(*arguments, global) : change_histories(*arguments, global);
   });
 }
 

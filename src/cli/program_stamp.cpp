@@ -1,4 +1,4 @@
-#include "cli/program_stamp.h"
+#include "cli/program_start.h"
 
 #include "core/error.h"
 #include "core/file_descriptor.h"

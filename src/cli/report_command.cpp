@@ -1,11 +1,9 @@
-#include "analyses/gain_theory.h"
-#include "cli/commands.h"
+#include "cli/application.h"
 
+#include "analyses/gain_theory.h"
+#include "cli/command_options.h"
 #include "cli/given_run.h"
-#include "cli/name_list.h"
-#include "cli/option_for.h"
 #include "cli/run_kinds.h"
-#include "cli/written_report.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/json.h"
@@ -46,7 +44,7 @@ const RunCommands& find_commands(const ReportArguments& arguments, const CLI::Ap
     for (std::size_t i = 0; i < kinds.size(); ++i)
       (kinds[i] == kind ? own : others).push_back(printable(arguments.runs[i]));
     if (kind->report == nullptr || own.empty()) continue;
-    const std::string_view words = runfile::words_of(kind->kind);
+    const std::string_view words = runfile::mark_of(kind->kind).words;
     if (kinds.size() > 1 && kind->refuse_several != nullptr) kind->refuse_several(own, others);
     CHECK(kinds.size() == 1, "report: {} is {}; give it alone", own.front(), words);
     refuse_options(command, report_options, kind->report_options,
@@ -153,9 +151,7 @@ void add_report(CLI::App& app, const GlobalOptions& global, Action& action) {
   command->add_option("--style", arguments->style,
                       "JSON file with font, sizes, colours and formats of the figures, and which of them to draw: see "
                       "docs/report.md");
-  command->callback([arguments, command, &global, &action] {
-    action = [arguments, command, &global] { report(*arguments, *command, global); };
-  });
+  set_action(*command, action, [arguments, command, &global] { report(*arguments, *command, global); });
 }
 
 }  // namespace gainlens::cli

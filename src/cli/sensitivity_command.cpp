@@ -1,14 +1,13 @@
-#include "cli/commands.h"
+#include "cli/application.h"
 
 #include "analyses/sensitivity.h"
 #include "cli/given_run.h"
-#include "cli/written_report.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/json.h"
 #include "reports/sensitivity/sensitivity_report.h"
 #include "reports/sensitivity/sensitivity_words.h"
-#include "runfile/validation_ranks.h"
+#include "runfile/recommend_run.h"
 
 #include <fmt/ranges.h>
 
@@ -80,7 +79,7 @@ void add_sensitivity(CLI::App& app, const GlobalOptions& global, Action& action)
   command->add_option("--out", arguments->out,
                       "Folder for report.html, summary.json, the figures, and tables as LaTeX and CSV; made if it does "
                       "not exist");
-  command->callback([arguments, &global, &action] { action = [arguments, &global] { run(*arguments, global); }; });
+  set_action(*command, action, [arguments, &global] { run(*arguments, global); });
 }
 
 }  // namespace gainlens::cli

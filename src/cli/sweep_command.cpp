@@ -1,19 +1,19 @@
-#include "cli/commands.h"
+#include "cli/application.h"
 
 #include "analyses/depth.h"
+#include "cli/command_options.h"
 #include "cli/given_run.h"
-#include "cli/ignored_keys.h"
 #include "cli/inspect_parts.h"
 #include "cli/interruption.h"
+#include "cli/model_options.h"
 #include "cli/sweep_recommenders.h"
-#include "cli/text_options.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/json.h"
 #include "core/quantity.h"
 #include "depth/carried_variance.h"
 #include "depth/run_depth.h"
-#include "experiment/proven_result.h"
+#include "experiment/proven_run.h"
 #include "formats/hub_cache.h"
 #include "kernels/compute_device.h"
 #include "kernels/linear/product_kernel.h"
@@ -33,26 +33,19 @@ namespace gainlens::cli {
 namespace {
 
 struct SweepArguments {
+  sweep::SweepOptions options;  ///< those that are given as they are
   std::string model;
-  std::vector<std::string> ignored_config_keys;
   TextOptions text;
   std::string out;
   std::optional<std::string> lengths;  ///< absent: chosen for the model
-  std::int64_t samples = 5;
-  bool nested = false;
-  bool spread = false;
   std::string dtype = "float32";
   std::string statistics = "all";
   std::string kernel = "auto";
   std::string estimator = "reml";
   std::optional<double> score_noise;
   bool no_nll = false;
-  bool per_query = false;
-  bool allow_extrapolation = false;
-  bool stream_weights = false;
   bool depth_precision = false;
   std::string layers;
-  std::optional<std::int64_t> stop_at_layer;
 };
 
 /// Parses "A:B" as the half-open range [A, B).
@@ -100,22 +93,18 @@ ChosenEstimator estimator_of(const SweepArguments& arguments) {
 }
 
 sweep::SweepOptions options_of(const SweepArguments& arguments, const GlobalOptions& global) {
-  sweep::SweepOptions options;
+  sweep::SweepOptions options = arguments.options;
   options.model = formats::locate_checkpoint(arguments.model);
   options.source = arguments.text.source();
   check_can_be_run_folder(arguments.out);
   options.out = arguments.out;
   if (arguments.lengths) options.lengths = parse_counts(*arguments.lengths, "--lengths", sweep::min_length);
-  options.samples = arguments.samples;
-  options.ignored_config_keys = arguments.ignored_config_keys;
-  options.nested = arguments.nested;
-  options.spread = arguments.spread;
   options.dtype = models::parse_dtype(arguments.dtype, "--dtype");
   options.device = kernels::compute_device(global.device);
   CHECK(arguments.statistics == "all" || arguments.statistics == "none", "--statistics: '{}'; must be all or none",
         printable(arguments.statistics, 40));
   options.statistics = arguments.statistics == "all";
-  CHECK(options.statistics || !arguments.per_query, "--per-query: needs --statistics all");
+  CHECK(options.statistics || !options.per_query, "--per-query: needs --statistics all");
   options.kernel = parse_kernel(arguments.kernel);
   CHECK(options.kernel != kernels::AttentionBackend::fused_cuda || options.device.is_cuda(),
         "--kernel: 'fused-cuda' computes on a GPU; give --device cuda:0, or take auto");
@@ -123,11 +112,7 @@ sweep::SweepOptions options_of(const SweepArguments& arguments, const GlobalOpti
   CHECK(options.statistics || arguments.estimator == "reml", "--estimator: needs --statistics all");
   CHECK(options.statistics || arguments.kernel == "auto", "--kernel: needs --statistics all");
   options.nll = !arguments.no_nll;
-  options.per_query = arguments.per_query;
-  options.allow_extrapolation = arguments.allow_extrapolation;
-  options.stream_weights = arguments.stream_weights;
   if (!arguments.layers.empty()) options.layers = parse_layers(arguments.layers);
-  options.stop_at_layer = arguments.stop_at_layer;
   experiment::prove_checkpoint_files(options.model);
   options.group = runfile::read_process_group();
   options.quiet = global.quiet;
@@ -138,7 +123,7 @@ sweep::SweepOptions options_of(const SweepArguments& arguments, const GlobalOpti
                  {"processes", options.group.size},
                  {"processor", kernels::describe_processor()},
                  {"gainlens", GAINLENS_VERSION}};
-  if (arguments.stop_at_layer) options.log["stop_at_layer"] = *arguments.stop_at_layer;
+  if (options.stop_at_layer) options.log["stop_at_layer"] = *options.stop_at_layer;
   return options;
 }
 
@@ -271,10 +256,10 @@ void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action) {
                       "Context lengths in tokens, comma-separated; 1k is 1024 (default: 1k,2k,4k,6k,8k,10k as far as "
                       "the model has positions and the text has tokens for all samples; if fewer than three fit, a "
                       "quarter, half and all of the longest that fits)");
-  command->add_option("--samples", arguments->samples, "Number of chunks per length")->capture_default_str();
-  command->add_flag("--nested", arguments->nested,
+  command->add_option("--samples", arguments->options.samples, "Number of chunks per length")->capture_default_str();
+  command->add_flag("--nested", arguments->options.nested,
                     "Cut the shorter chunks from the start of the longest, to compare lengths on the same text");
-  command->add_flag("--spread", arguments->spread,
+  command->add_flag("--spread", arguments->options.spread,
                     "Divide the text into equal parts, one for each chunk of a length, and place each chunk in the "
                     "middle of its part, instead of one after the other from the start of the text. With --nested this "
                     "places the longest chunks. More samples move every chunk, so they need another folder");
@@ -300,25 +285,25 @@ void add_sweep(CLI::App& app, const GlobalOptions& global, Action& action) {
   command->add_option("--score-noise", arguments->score_noise,
                       "Standard deviation of the noise of a score, for --estimator delta_weight_free");
   command->add_flag("--no-nll", arguments->no_nll, "Do not compute the output head and the negative log likelihood");
-  command->add_flag("--per-query", arguments->per_query, "Store the numbers of every query, not only their means");
+  command->add_flag("--per-query", arguments->options.per_query,
+                    "Store the numbers of every query, not only their means");
   command->add_option("--layers", arguments->layers,
                       "Layers to measure, as A:B for the layers A to B - 1 (default: all layers that run)");
-  command->add_option("--stop-at-layer", arguments->stop_at_layer,
+  command->add_option("--stop-at-layer", arguments->options.stop_at_layer,
                       "Run only the layers 0 to N - 1 (default: all). Without the last layer there is no likelihood");
-  command->add_flag("--stream-weights", arguments->stream_weights,
+  command->add_flag("--stream-weights", arguments->options.stream_weights,
                     "For models larger than memory: read each layer from the files when it runs, once for a group of "
                     "chunks with up to 128k tokens. The numbers are the same. An interruption loses the current group");
   command->add_flag("--depth-precision", arguments->depth_precision,
                     "Then carry the precision of the residual stream from layer to layer on the same chunks, print it "
                     "and write RUN/depth.json (docs/analyses/depth.md)");
-  command->add_flag("--allow-extrapolation", arguments->allow_extrapolation,
+  command->add_flag("--allow-extrapolation", arguments->options.allow_extrapolation,
                     "Allow lengths above the model's number of positions");
-  add_ignored_keys(*command, arguments->ignored_config_keys);
+  add_ignored_keys(*command, arguments->options.ignored_config_keys);
   auto recommenders = std::make_shared<RecommenderSweepArguments>();
   add_recommender_sweep_options(*command, *recommenders);
-  command->callback([command, arguments, recommenders, &global, &action] {
-    action = [command, arguments, recommenders, &global] { sweep(*command, *arguments, *recommenders, global); };
-  });
+  set_action(*command, action,
+             [command, arguments, recommenders, &global] { sweep(*command, *arguments, *recommenders, global); });
 }
 
 }  // namespace gainlens::cli

@@ -1,9 +1,9 @@
 #include "cli/sweep_recommenders.h"
 
 #include "analyses/attention_evidence.h"
+#include "cli/command_options.h"
 #include "cli/filtered_runs.h"
 #include "cli/given_run.h"
-#include "cli/name_list.h"
 #include "cli/run_kinds.h"
 #include "core/check.h"
 #include "core/console.h"
@@ -31,6 +31,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <sstream>
+#include <string>
 #include <utility>
 
 namespace gainlens::cli {
@@ -39,26 +41,10 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Options of a sweep that a recommender has no use for.
-constexpr const char* language_options[] = {"--text",
-                                            "--tokens",
-                                            "--bos",
-                                            "--lengths",
-                                            "--samples",
-                                            "--nested",
-                                            "--spread",
-                                            "--dtype",
-                                            "--statistics",
-                                            "--kernel",
-                                            "--estimator",
-                                            "--score-noise",
-                                            "--no-nll",
-                                            "--per-query",
-                                            "--layers",
-                                            "--stop-at-layer",
-                                            "--stream-weights",
-                                            "--depth-precision",
-                                            "--allow-extrapolation",
-                                            "--ignore-config-key"};
+constexpr const char* language_options =
+    "--text --tokens --bos --lengths --samples --nested --spread --dtype --statistics --kernel --estimator "
+    "--score-noise --no-nll --per-query --layers --stop-at-layer --stream-weights --depth-precision "
+    "--allow-extrapolation --ignore-config-key";
 
 /// What is swept: the trainings of a run, or one of them.
 struct Swept {
@@ -156,7 +142,7 @@ runfile::AttentionRun empty_run(const Swept& swept, const data::LeaveOneOut& spl
 /// @throws InvalidArgument  it holds another run, or a damaged one
 bool is_complete(const fs::path& out, const Json& request) {
   check_can_be_run_folder(out);
-  if (!runfile::is_run_of(out, {runfile::RunKind::recommender_sweep})) {
+  if (!runfile::is_run_of(out, runfile::RunKind::recommender_sweep)) {
     // A damaged file may not even show what it was.
     if (const fs::path file = out / runfile::run_file_name; fs::exists(file)) runfile::prove_by_neighbour(file);
     check_holds_no_run(out);
@@ -194,7 +180,6 @@ void report_swept_recommenders(const ReportArguments& arguments, const GlobalOpt
 
 }  // namespace
 
-extern const RunCommands recommender_sweep_commands;
 const RunCommands recommender_sweep_commands = {.kind = runfile::RunKind::recommender_sweep,
                                                 .report = report_swept_recommenders};
 
@@ -221,12 +206,13 @@ void refuse_recommender_sweep_options(const CLI::App& command, const Recommender
 bool is_recommender_sweep(const std::string& model) {
   std::error_code ignored;
   return fs::is_directory(model, ignored) &&
-         (recommend::is_recommender(model) || runfile::is_run_of(model, {runfile::RunKind::recommenders}));
+         (recommend::is_recommender(model) || runfile::is_run_of(model, runfile::RunKind::recommenders));
 }
 
 void sweep_recommenders(const CLI::App& command, const RecommenderSweepArguments& arguments,
                         const GlobalOptions& global) {
-  for (const char* option : language_options)
+  std::istringstream options(language_options);
+  for (std::string option; options >> option;)
     CHECK(command.count(option) == 0, "{}: is for language models, and {} is a recommender; leave it out", option,
           printable(arguments.model));
   CHECK(!arguments.data.path.empty(),

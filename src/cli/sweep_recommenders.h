@@ -1,7 +1,7 @@
 #pragma once
 
-#include "cli/global_options.h"
-#include "cli/interaction_options.h"
+#include "cli/application.h"
+#include "cli/command_options.h"
 
 #include <CLI/CLI.hpp>
 

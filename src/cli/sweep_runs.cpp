@@ -3,7 +3,6 @@
 #include "analyses/selection.h"
 #include "analyses/series.h"
 #include "analyses/sink_keys.h"
-#include "cli/compare_parts.h"
 #include "cli/given_run.h"
 #include "cli/run_kinds.h"
 #include "core/check.h"
@@ -101,7 +100,6 @@ void report_sweeps(const ReportArguments& arguments, const GlobalOptions& global
 
 }  // namespace
 
-extern const RunCommands sweep_commands;
 // What is no run is read by these functions too. `compare` reads files of ranks so, and refuses a sweep.
 const RunCommands sweep_commands = {.kind = runfile::RunKind::sweep,
                                     .check = check_sweep,

@@ -1,4 +1,4 @@
-#include "cli/terminate.h"
+#include "cli/program_start.h"
 
 #include <unistd.h>
 

@@ -2,7 +2,7 @@
 // of uncaught exceptions is set. And oneMKL, of libtorch, ends the process with a message of its own where the working
 // folder was deleted, so the program ends first. Needs neither the libraries nor the C library to be initialised.
 // Compiled without sanitizers.
-#include "cli/terminate.h"
+#include "cli/program_start.h"
 
 #include <limits.h>
 #include <sys/syscall.h>

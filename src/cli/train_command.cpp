@@ -1,12 +1,11 @@
-#include "cli/commands.h"
+#include "cli/application.h"
 
 #include "analyses/checks/training_checks.h"
+#include "cli/command_options.h"
 #include "cli/given_run.h"
 #include "cli/interruption.h"
-#include "cli/knob_options.h"
-#include "cli/name_list.h"
 #include "cli/run_kinds.h"
-#include "cli/trainings_table.h"
+#include "cli/training_options.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/error.h"
@@ -225,7 +224,6 @@ void report_language_training(const ReportArguments& arguments, const GlobalOpti
 
 }  // namespace
 
-extern const RunCommands language_training_commands;
 const RunCommands language_training_commands = {
     .kind = runfile::RunKind::language_training, .check = check_language_training, .report = report_language_training};
 
@@ -275,11 +273,9 @@ void add_train(CLI::App& app, const GlobalOptions& global, Action& action) {
         ->group(filter_group);
   }
   add_no_jacobian(*command, arguments->no_jacobian, filter_group);
-  command->callback([arguments, &global, &action] {
-    action = [arguments, &global] {
-      read_no_jacobian(arguments->no_jacobian, arguments->knobs);
-      run(*arguments, global);
-    };
+  set_action(*command, action, [arguments, &global] {
+    read_no_jacobian(arguments->no_jacobian, arguments->knobs);
+    run(*arguments, global);
   });
 }
 

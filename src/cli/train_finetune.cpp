@@ -1,11 +1,9 @@
-#include "cli/commands.h"
+#include "cli/application.h"
+#include "cli/command_options.h"
 #include "cli/given_run.h"
 #include "cli/interruption.h"
-#include "cli/name_list.h"
-#include "cli/open_model.h"
-#include "cli/spread_option.h"
-#include "cli/text_options.h"
-#include "cli/trainings_table.h"
+#include "cli/model_options.h"
+#include "cli/training_options.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/counted.h"
@@ -15,7 +13,7 @@
 #include "language/finetune.h"
 #include "models/checkpoint/compute_dtype.h"
 #include "runfile/process_group.h"
-#include "training/process_replicas.h"
+#include "training/replicas.h"
 
 #include <ATen/Parallel.h>
 
@@ -255,7 +253,7 @@ void add_train_finetune(CLI::App& train, const GlobalOptions& global, Action& ac
   add_spread_option(*command, arguments->spread);
   command->add_option("--max-new", settings.max_new, "Most tokens of an answer in the test")->capture_default_str();
   command->add_option("--out", arguments->out, "Run folder; the same request continues in it")->required();
-  command->callback([arguments, &global, &action] { action = [arguments, &global] { run(*arguments, global); }; });
+  set_action(*command, action, [arguments, &global] { run(*arguments, global); });
 }
 
 }  // namespace gainlens::cli

@@ -1,23 +1,23 @@
 #include "recommend/train_recommend.h"
 #include "analyses/seed_comparison.h"
-#include "cli/commands.h"
+#include "cli/application.h"
+#include "cli/command_options.h"
 #include "cli/given_run.h"
-#include "cli/grid_option.h"
-#include "cli/interaction_options.h"
 #include "cli/interruption.h"
-#include "cli/knob_options.h"
-#include "cli/name_list.h"
-#include "cli/spread_option.h"
+#include "cli/training_options.h"
 #include "core/check.h"
 #include "core/console.h"
 #include "core/counted.h"
 #include "core/json.h"
 #include "core/knobs.h"
 #include "core/ranking_metrics.h"
+#include "core/short_text.h"
 #include "recommend/arm.h"
 #include "recommend/idle_settings.h"
+#include "recommend/settings.h"
+#include "recommend/variants.h"
 #include "runfile/process_group.h"
-#include "training/process_replicas.h"
+#include "training/replicas.h"
 
 #include <ATen/Parallel.h>
 #include <fmt/ranges.h>
@@ -29,10 +29,105 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gainlens::cli {
 namespace {
+
+/// What --grid asks for: variants of a run that each change one setting.
+struct Grid {
+  std::vector<recommend::Variant> variants;  ///< named KEY-VALUE, the value in the fewest characters
+  std::vector<std::string> own_settings;     ///< "initial_gain 0.9": what is the run's own setting, and so no variant
+};
+
+/// The paper names the range of few knobs: warm-up 0 to 200 and more, lambda_max 10 to 100, "an order of magnitude" for
+/// the others. Each has the paper's default among its settings.
+constexpr std::string_view paper_grid[] = {
+    "initial_gain=0.5,0.7,0.9,0.95,0.99", "initial_decay=0.9,0.95,0.99,0.999",
+    "most_process_noise=0.01,0.1,1,10",   "prior_variance=0,0.01,0.1,1",
+    "warm_up=0,50,100,200,500",           "precision_learning_rate=1,10,100,300,1000",
+    "most_precision=10,20,50,100,200",
+};
+
+struct GridText {
+  std::string key;
+  std::vector<std::string> values;  // as typed
+};
+
+GridText parse(std::string_view text) {
+  const auto check = [&](bool fits) {
+    CHECK(fits, "--grid: '{}'; must be paper, or a setting with its values, such as initial_gain=0.5,0.7,0.95",
+          printable(text, 100));
+  };
+  const std::size_t equals = text.find('=');
+  check(equals != std::string_view::npos && equals > 0);
+  GridText grid{std::string(text.substr(0, equals)), {}};
+  std::ranges::replace(grid.key, '-', '_');
+  for (std::size_t begin = equals + 1; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    grid.values.emplace_back(text.substr(begin, end - begin));
+    check(!grid.values.back().empty());
+    begin = end + 1;
+  }
+  check(!grid.values.empty());
+  return grid;
+}
+
+/// The value of a setting in all settings of a run with this change.
+Json value_in(const recommend::Settings& run, const Json& change, const std::string& key, const std::string& where) {
+  recommend::check_settings(change, where, *run.backbone);
+  Json all = Json(recommend::to_json(run));
+  all.update(change);
+  return Json(recommend::to_json(recommend::settings_of(all, where, *run.backbone))).at(key);
+}
+
+void check_arms_read(const std::string& key, const std::vector<std::string>& arms, const recommend::Settings& run) {
+  for (const std::string& arm : arms) {
+    const std::string reason = recommend::why_idle(run, arm, key);
+    CHECK(reason.empty(),
+          "--grid {}: changes nothing in arm {}, because {}; train this arm in another call into the same folder, "
+          "without --grid",
+          key, arm, reason);
+  }
+}
+
+void add(Grid& grid, const GridText& text, const std::vector<std::string>& arms, const recommend::Settings& run) {
+  const Json own = Json(recommend::to_json(run));
+  for (const std::string& typed : text.values) {
+    const std::string where = "--grid " + printable(text.key, 60);
+    const Json value = value_in(run, {{text.key, knob_value(typed)}}, text.key, where);
+    const std::string shown = short_text(value);
+    if (text.values.front() == typed) check_arms_read(text.key, arms, run);
+    const std::string name = text.key + "-" + shown, own_setting = text.key + " " + shown;
+    CHECK(std::ranges::count(grid.variants, name, &recommend::Variant::name) == 0 &&
+              std::ranges::count(grid.own_settings, own_setting) == 0,
+          "{}: {} stands twice", where, shown);
+    if (value == own.at(text.key))
+      grid.own_settings.push_back(own_setting);
+    else
+      grid.variants.push_back({name, {{text.key, value}}});
+  }
+}
+
+/// @param texts  each "KEY=VALUE,VALUE,...", or "paper": the seven knobs of the paper over their design range
+/// @param arms   to be trained
+/// @param run    the settings without a variant
+/// Source: bft.tex, appendix ablations, for the knobs; it does not print their settings.
+/// @throws InvalidArgument  another form; an unknown key (nearest match named); a value of the wrong type or out of
+///     range; a setting that stands twice; a setting that an arm does not read
+Grid parse_grid(const std::vector<std::string>& texts, const std::vector<std::string>& arms,
+                const recommend::Settings& run) {
+  Grid grid;
+  for (const std::string& text : texts) {
+    if (text == "paper") {
+      for (const std::string_view knob : paper_grid) add(grid, parse(knob), arms, run);
+    } else {
+      add(grid, parse(text), arms, run);
+    }
+  }
+  return grid;
+}
 
 struct TrainRecommendArguments {
   InteractionArguments data;
@@ -363,12 +458,10 @@ void add_train_recommend(CLI::App& train, const GlobalOptions& global, Action& a
   add_no_jacobian(*command, arguments->no_jacobian, "Settings of the filter");
   command->add_flag("--no-time-bias", arguments->no_time_bias, "The same as --time-bias false: for data without times")
       ->group("Settings");
-  command->callback([arguments, &global, &action] {
-    action = [arguments, &global] {
-      read_no_jacobian(arguments->no_jacobian, arguments->knobs);
-      read_short_form(arguments->no_time_bias, "--no-time-bias", "time_bias", "false", arguments->knobs);
-      run(*arguments, global);
-    };
+  set_action(*command, action, [arguments, &global] {
+    read_no_jacobian(arguments->no_jacobian, arguments->knobs);
+    read_short_form(arguments->no_time_bias, "--no-time-bias", "time_bias", "false", arguments->knobs);
+    run(*arguments, global);
   });
 }
 

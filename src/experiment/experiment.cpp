@@ -5,13 +5,12 @@
 #include "core/counted.h"
 #include "core/listener.h"
 #include "core/thread_count.h"
-#include "experiment/asked_jobs.h"
+#include "experiment/job.h"
 #include "experiment/result_file.h"
 #include "runfile/folder_lock.h"
+#include "runfile/process_group.h"
 #include "runfile/run_folder.h"
-#include "runfile/work_shares.h"
 #include "training/training_folder.h"
-#include "training/training_state.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>

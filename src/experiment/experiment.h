@@ -2,9 +2,9 @@
 
 #include "core/progress.h"
 #include "experiment/job.h"
-#include "experiment/result.h"
+#include "experiment/result_file.h"
 #include "training/replicas.h"
-#include "training/stored_request.h"
+#include "training/training_folder.h"
 
 #include <cstdint>
 #include <filesystem>

@@ -11,8 +11,8 @@ namespace gainlens::formats {
 
 /// A file mapped into memory for reading, as long as the object lives. The file must not be shortened meanwhile: past
 /// its new end, a read gives zeros up to the end of that page and raises SIGBUS after it. check_still_whole() detects
-/// the first case; the program turns the second into a message (cli/bus_error.h). Replacing the file by rename is safe,
-/// because the mapping keeps the old file.
+/// the first case; the program turns the second into a message (cli/program_start.h). Replacing the file by rename is
+/// safe, because the mapping keeps the old file.
 class MappedFile {
  public:
   /// @throws InvalidArgument  missing, a dangling link, not a regular file, unreadable, a pointer of Git LFS

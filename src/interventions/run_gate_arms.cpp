@@ -9,7 +9,7 @@
 #include "interventions/gate_pass.h"
 #include "interventions/measured_decoder.h"
 #include "models/checkpoint/torch_dtype.h"
-#include "runfile/hash_cache.h"
+#include "runfile/checksums.h"
 #include "runfile/run_store.h"
 
 #include <ATen/Parallel.h>

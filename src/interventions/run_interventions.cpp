@@ -16,8 +16,8 @@
 #include "models/checkpoint/checkpoint_source.h"
 #include "models/checkpoint/torch_dtype.h"
 #include "models/decoder/decoder_sites.h"
-#include "runfile/hash_cache.h"
-#include "runfile/intervention_names.h"
+#include "runfile/checksums.h"
+#include "runfile/intervention_run.h"
 #include "runfile/run_store.h"
 
 #include <ATen/Parallel.h>

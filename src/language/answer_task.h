@@ -4,8 +4,8 @@
 #include "language/filter_host.h"
 #include "language/master_weights.h"
 #include "models/decoder/decoder.h"
-#include "training/data_order.h"
 #include "training/filter_training.h"
+#include "training/schedule.h"
 #include "training/trainer.h"
 
 #include <ATen/core/Tensor.h>

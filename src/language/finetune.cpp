@@ -11,8 +11,8 @@
 #include "data/answer_corruption.h"
 #include "data/answer_scores.h"
 #include "data/chunks.h"
-#include "experiment/finished_jobs.h"
-#include "experiment/proven_result.h"
+#include "experiment/job.h"
+#include "experiment/proven_run.h"
 #include "experiment/result_file.h"
 #include "formats/adapter_folder.h"
 #include "generation/generate.h"
@@ -27,8 +27,8 @@
 #include "models/checkpoint/save_checkpoint.h"
 #include "models/decoder/filter_config.h"
 #include "models/families/gguf_config.h"
+#include "runfile/checksums.h"
 #include "runfile/experiment_run.h"
-#include "runfile/kept_files.h"
 #include "runfile/noise_level.h"
 
 #include <ATen/ATen.h>
@@ -206,7 +206,7 @@ class Finetuning : public experiment::Subject {
     return own;
   }
   experiment::StoredResult prove(const experiment::Job& job) const override {
-    return experiment::prove_result(job.folder, job.label(), job.seed);
+    return *experiment::prove_result(job.folder, job.label(), job.seed);
   }
   bool may_go_on() const override { return false; }  // the number of epochs is part of the request
   experiment::StoredResult run(const experiment::Work& work) override;

@@ -4,14 +4,14 @@
 #include "core/listener.h"
 #include "core/sha256.h"
 #include "core/unit_scores.h"
-#include "experiment/finished_jobs.h"
-#include "experiment/proven_result.h"
+#include "experiment/job.h"
+#include "experiment/proven_run.h"
 #include "models/checkpoint/load_decoder.h"
 #include "models/decoder/decoder.h"
 #include "models/decoder/filter_config.h"
+#include "runfile/checksums.h"
 #include "runfile/experiment_run.h"
-#include "runfile/kept_files.h"
-#include "runfile/training_request.h"
+#include "runfile/training_files.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
@@ -58,7 +58,7 @@ class LanguageModels : public experiment::Subject {
     return own;
   }
   experiment::StoredResult prove(const experiment::Job& job) const override {
-    return experiment::prove_result(job.folder, job.label(), job.seed);
+    return *experiment::prove_result(job.folder, job.label(), job.seed);
   }
   bool may_go_on() const override { return false; }  // the steps are part of the recipe
   experiment::StoredResult run(const experiment::Work& work) override;

@@ -5,8 +5,8 @@
 #include "language/token_windows.h"
 #include "models/decoder/decoder.h"
 #include "tokenizers/tokenizer.h"
-#include "training/data_order.h"
 #include "training/filter_training.h"
+#include "training/schedule.h"
 #include "training/trainer.h"
 
 #include <cstdint>

@@ -18,9 +18,8 @@
 #include "models/checkpoint/save_checkpoint.h"
 #include "models/checkpoint/torch_dtype.h"
 #include "models/decoder/filter_config.h"
-#include "runfile/checksum_list.h"
-#include "runfile/kept_files.h"
-#include "runfile/training_request.h"
+#include "runfile/checksums.h"
+#include "runfile/training_files.h"
 #include "tokenizers/text_encoder.h"
 #include "tokenizers/tokenizer.h"
 

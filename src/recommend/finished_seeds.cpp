@@ -6,18 +6,21 @@
 #include "experiment/job.h"
 #include "formats/tensor_file.h"
 #include "recommend/backbone_keys.h"
+#include "recommend/recommender_files.h"
 #include "runfile/run_file_name.h"
 #include "runfile/run_kind.h"
 #include "runfile/run_proof.h"
-#include "runfile/training_request.h"
+#include "runfile/training_files.h"
 
+#include <algorithm>
 #include <cmath>
-#include <span>
+#include <vector>
 
 namespace gainlens::recommend {
 namespace {
 
 namespace fs = std::filesystem;
+using Faults = std::vector<runfile::FileFault>;
 
 constexpr const char* checkpoint_names[] = {"config.json", "model.safetensors"};
 constexpr std::string_view made_earlier = "an earlier version of gainlens made them, which kept no checksums";
@@ -38,22 +41,6 @@ void check_metrics(const experiment::Result& result, const std::string& where) {
   }
 }
 
-/// Proves files of the checkpoint of a training.
-/// @param names  of some of checkpoint_names
-void prove_files(const fs::path& folder, const experiment::StoredResult& stored, std::span<const char* const> names) {
-  if (stored.result.best_epoch == 0) return;  // a baseline has no checkpoint
-  const std::string repair =
-      fmt::format("delete {} and repeat its gainlens train recommend command, which trains this seed again",
-                  printable(folder.string()));
-  runfile::prove_kept(stored.kept, {folder, names}, {"this training", experiment::result_name, repair});
-  if (!stored.kept.is_null() || names.back() != std::string_view(checkpoint_names[1])) return;
-  try {
-    formats::TensorFile::open(folder / checkpoint_names[1]);
-  } catch (const InvalidArgument& error) {
-    throw_invalid("{}; put it back, or {}", error.what(), repair);
-  }
-}
-
 /// Whether the name of an arm in a run.h5, perhaps with a variant, is that of a folder in the run folder, and nothing
 /// else.
 bool is_folder_name(const std::string& label) {
@@ -64,7 +51,7 @@ bool is_folder_name(const std::string& label) {
 }
 
 bool is_run(const fs::path& folder) {
-  return runfile::is_run_of(folder, {runfile::RunKind::recommenders});
+  return runfile::is_run_of(folder, runfile::RunKind::recommenders);
 }
 
 /// Refuses the request of a run that a newer version made.
@@ -98,32 +85,32 @@ runfile::KeptFiles checkpoint_files(const fs::path& folder) {
   return {folder, checkpoint_names};
 }
 
-experiment::StoredResult prove_seed(const fs::path& folder, const std::string& label, std::uint64_t seed) {
+void prove_files(const fs::path& folder, const experiment::StoredResult& stored, Faults* faults) {
   const fs::path file = folder / experiment::result_name;
-  experiment::StoredResult stored = experiment::load_result(file, label, seed);
-  check_metrics(stored.result, printable(file.string()));
-  prove_files(folder, stored, checkpoint_names);
-  return stored;
+  runfile::look_at(faults, file, [&] { check_metrics(stored.result, printable(file.string())); });
+  if (stored.result.best_epoch == 0) return;  // a baseline has no checkpoint
+  const std::string repair =
+      fmt::format("delete {} and repeat its gainlens train recommend command, which trains this seed again",
+                  printable(folder.string()));
+  for (const char* const& name : checkpoint_names) {
+    runfile::look_at(faults, folder / name, [&] {
+      runfile::prove_kept(stored.kept, {folder, {&name, 1}}, {"this training", experiment::result_name, repair});
+      if (!stored.kept.is_null() || name != checkpoint_names[1]) return;
+      try {
+        formats::TensorFile::open(folder / name);
+      } catch (const InvalidArgument& error) {
+        throw_invalid("{}; put it back, or {}", error.what(), repair);
+      }
+    });
+  }
 }
 
-std::optional<experiment::StoredResult> examine_seed(const fs::path& folder, const std::string& label,
-                                                     std::uint64_t seed, std::vector<runfile::FileFault>& faults) {
-  const auto note = [&](const fs::path& file, const auto& look) {
-    try {
-      look();
-    } catch (const InvalidArgument& error) {
-      faults.push_back({file, error.what()});
-    }
-  };
+std::optional<experiment::StoredResult> prove_seed(const fs::path& folder, const std::string& label, std::uint64_t seed,
+                                                   Faults* faults) {
   const fs::path file = folder / experiment::result_name;
   std::optional<experiment::StoredResult> stored;
-  note(file, [&] {
-    stored = experiment::load_result(file, label, seed);
-    check_metrics(stored->result, printable(file.string()));
-  });
-  if (!stored) return stored;
-  for (const char* const& name : checkpoint_names)
-    note(folder / name, [&] { prove_files(folder, *stored, {&name, 1}); });
+  runfile::look_at(faults, file, [&] { stored = experiment::load_result(file, label, seed); });
+  if (stored) prove_files(folder, *stored, faults);
   return stored;
 }
 
@@ -145,18 +132,29 @@ std::optional<fs::path> run_of_checkpoint(const fs::path& folder) {
   return std::nullopt;
 }
 
+void refuse_run_for_checkpoint(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored) || !is_run(path)) return;
+  std::vector<std::string> trainings;
+  for (const auto& entry : fs::recursive_directory_iterator(path, ignored)) {
+    if (experiment::seed_of_folder(entry.path().filename().string()) && is_recommender(entry.path()))
+      trainings.push_back(printable(entry.path().string()));
+  }
+  throw_invalid("{}: is a recommender run; give the folder of one of its trainings{}", printable(path.string()),
+                trainings.empty() ? std::string() : ", " + *std::ranges::min_element(trainings));
+}
+
 std::string prove_checkpoint(const fs::path& folder) {
   const fs::path file = folder / experiment::result_name;
   if (!fs::exists(file))
     return fmt::format("no {} lies beside it: its training is not finished, or the files were copied",
                        experiment::result_name);
   const experiment::StoredResult stored = experiment::load_result(file);
-  check_metrics(stored.result, printable(file.string()));
-  prove_files(folder, stored, checkpoint_names);
+  prove_files(folder, stored);
   return stored.has_checksum ? std::string() : std::string(made_earlier);
 }
 
-ProvenRun read_proven_run(const fs::path& path, std::vector<runfile::FileFault>* faults) {
+ProvenRun read_proven_run(const fs::path& path, Faults* faults) {
   ProvenRun proven{read_run(path), 0, {}};
   const bool is_folder = fs::is_directory(path);
   const auto add = [&](std::string_view sentence) {
@@ -177,17 +175,14 @@ ProvenRun read_proven_run(const fs::path& path, std::vector<runfile::FileFault>*
       const fs::path folder = path / run.arms[arm] / fmt::format("seed-{}", run.seeds[seed]);
       if (!is_folder_name(run.arms[arm]) || !fs::is_directory(folder)) continue;
       const fs::path result = folder / experiment::result_name;
-      if (!fs::exists(result)) {
-        const std::string message = fmt::format(
-            "{}: is not there, and run.h5 holds this training: it was deleted, or the training goes on with "
-            "more epochs; repeat its gainlens train recommend command, which continues",
-            printable(result.string()));
-        if (faults == nullptr) throw_invalid("{}", message);
-        faults->push_back({result, message});
-        continue;
-      }
-      const auto stored = faults == nullptr ? prove_seed(folder, run.arms[arm], run.seeds[seed])
-                                            : examine_seed(folder, run.arms[arm], run.seeds[seed], *faults);
+      const bool is_there = runfile::look_at(faults, result, [&] {
+        CHECK(fs::exists(result),
+              "{}: is not there, and run.h5 holds this training: it was deleted, or the training goes on with more "
+              "epochs; repeat its gainlens train recommend command, which continues",
+              printable(result.string()));
+      });
+      if (!is_there) continue;
+      const auto stored = prove_seed(folder, run.arms[arm], run.seeds[seed], faults);
       if (!stored || stored->has_checksum) ++proven.compared;
     }
   }

@@ -1,8 +1,7 @@
 #pragma once
 
 #include "experiment/result_file.h"
-#include "runfile/checksum_list.h"
-#include "runfile/kept_files.h"
+#include "runfile/checksums.h"
 #include "runfile/recommend_run.h"
 
 #include <cstddef>
@@ -23,13 +22,15 @@ runfile::KeptFiles checkpoint_files(const std::filesystem::path& folder);
 /// metrics are those of the ranks.
 /// @param folder  ARM/seed-N of a run, or ARM/VARIANT/seed-N
 /// @param label   "ARM", or "ARM/VARIANT"
+/// @param faults  gets each file that is missing or has changed, and all are looked at; null: the first one is thrown
+/// @returns  nothing, with `faults`: the result itself is missing or has changed
 /// @throws InvalidArgument  a file is missing, broken or has changed; the message names it and says how to repair it
-experiment::StoredResult prove_seed(const std::filesystem::path& folder, const std::string& label, std::uint64_t seed);
-
-/// The same, for `check`: notes each file that is missing or has changed, and goes on.
-/// @returns nothing: the result itself is missing or has changed
-std::optional<experiment::StoredResult> examine_seed(const std::filesystem::path& folder, const std::string& label,
-                                                     std::uint64_t seed, std::vector<runfile::FileFault>& faults);
+std::optional<experiment::StoredResult> prove_seed(const std::filesystem::path& folder, const std::string& label,
+                                                   std::uint64_t seed,
+                                                   std::vector<runfile::FileFault>* faults = nullptr);
+/// Proves the metrics of a result that was read, and the files beside it.
+void prove_files(const std::filesystem::path& folder, const experiment::StoredResult& stored,
+                 std::vector<runfile::FileFault>* faults = nullptr);
 
 /// The label of the training in a folder of a run: "ARM" of OUT/ARM/seed-N, "ARM/VARIANT" of OUT/ARM/VARIANT/seed-N.
 std::string label_of_folder(const std::filesystem::path& folder);
@@ -38,7 +39,11 @@ std::string label_of_folder(const std::filesystem::path& folder);
 /// folder is none, or lies in no run.
 std::optional<std::filesystem::path> run_of_checkpoint(const std::filesystem::path& folder);
 
-/// The same for a checkpoint, of whatever arm and seed.
+/// Refuses a recommender run where one of its checkpoints is needed.
+/// @throws InvalidArgument  names the folder of a training, if there is one
+void refuse_run_for_checkpoint(const std::filesystem::path& path);
+
+/// Proves a checkpoint as prove_seed(), of whatever arm and seed.
 /// @returns  why nothing was compared: there is no result beside it, or one of an earlier version. Empty: all is proven
 std::string prove_checkpoint(const std::filesystem::path& folder);
 
@@ -62,8 +67,7 @@ struct ProvenRun {
 /// @param path  a run folder or a run.h5
 /// @param faults  where it is given, it gets what speaks against files of the trainings, and all are looked at
 /// @throws InvalidArgument  as read_run(); without `faults` also as prove_seed(), or a training that run.h5 holds has
-/// no
-///     result in its folder
+///     no result in its folder
 ProvenRun read_proven_run(const std::filesystem::path& path, std::vector<runfile::FileFault>* faults = nullptr);
 
 }  // namespace gainlens::recommend

@@ -6,9 +6,9 @@
 #include "recommend/sampled_softmax.h"
 #include "recommend/settings.h"
 #include "recommend/training_batch.h"
-#include "training/data_order.h"
 #include "training/filter_training.h"
 #include "training/replicas.h"
+#include "training/schedule.h"
 #include "training/trainer.h"
 
 #include <cstdint>

@@ -4,7 +4,7 @@
 #include "core/knobs.h"
 #include "recommend/backbone.h"
 #include "recommend/training_settings.h"
-#include "training/stored_request.h"
+#include "training/training_folder.h"
 
 #include <cstdint>
 #include <span>

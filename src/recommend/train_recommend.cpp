@@ -6,14 +6,14 @@
 #include "core/listener.h"
 #include "core/nearest.h"
 #include "data/run_users.h"
-#include "experiment/finished_jobs.h"
+#include "experiment/job.h"
 #include "recommend/finished_seeds.h"
 #include "recommend/idle_settings.h"
 #include "recommend/recommend_task.h"
 #include "recommend/train_seed.h"
 #include "recommend/training_memory.h"
 #include "runfile/recommend_run.h"
-#include "runfile/training_request.h"
+#include "runfile/training_files.h"
 
 #include <fmt/ranges.h>
 
@@ -53,7 +53,7 @@ class Recommenders : public experiment::Subject {
     return own;
   }
   experiment::StoredResult prove(const experiment::Job& job) const override {
-    return prove_seed(job.folder, job.label(), job.seed);
+    return *prove_seed(job.folder, job.label(), job.seed);
   }
   bool is_finished(const experiment::Job& job, const experiment::Result& result) const override {
     return experiment::is_finished(result, settings(job.variant).epochs, settings(job.variant).patience);
@@ -138,7 +138,7 @@ void combine_seeds(const std::filesystem::path& out, const data::LeaveOneOut& sp
     for (const auto& [variant, values] : variants)
       arms.push_back({arm,
                       variant,
-                      {[](const experiment::Job& job) { return prove_seed(job.folder, job.label(), job.seed).result; },
+                      {[](const experiment::Job& job) { return prove_seed(job.folder, job.label(), job.seed)->result; },
                        values.epochs, values.patience}});
   }
   experiment::add_finished(run, out, arms);

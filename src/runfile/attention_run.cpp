@@ -5,13 +5,11 @@
 #include "runfile/hdf5.h"
 #include "runfile/run_file_name.h"
 #include "runfile/run_proof.h"
-#include "runfile/trained_run_reader.h"
-#include "runfile/trained_run_writer.h"
+#include "runfile/trained_run_file.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 namespace gainlens::runfile {
 namespace {
@@ -68,21 +66,15 @@ void cut_to_heads(UserAttention& model, const HeadAxes& axes) {
   }
 }
 
-std::vector<std::int64_t> counted_from_zero(std::int64_t count) {
-  std::vector<std::int64_t> numbers(static_cast<std::size_t>(count));
-  std::iota(numbers.begin(), numbers.end(), std::int64_t{0});
-  return numbers;
-}
-
 void write_attention(const hdf5::Handle& file, const AttentionRun& run) {
   const HeadAxes axes = axes_of(run);
   TrainedRunWriter writer(file, run, user_axis);
   writer.head(attention_run_format, attention_run_version);
   writer.scales();
-  writer.integer_scale(file, "layer", counted_from_zero(axes.layers), "layer of the model, from 0");
-  writer.integer_scale(file, "head", counted_from_zero(axes.heads), "attention head of the layer, from 0");
+  writer.integer_scale(file, "layer", counted_from(0, axes.layers), "layer of the model, from 0");
+  writer.integer_scale(file, "head", counted_from(0, axes.heads), "attention head of the layer, from 0");
   const hdf5::Handle items = hdf5::create_group(file.get(), "item");
-  writer.integer_scale(items, "item", counted_from_one(std::ssize(run.users.item_train_count)), "id of the item");
+  writer.integer_scale(items, "item", counted_from(1, std::ssize(run.users.item_train_count)), "id of the item");
   writer.integers(file, "target", run.users.target, {user_axis}, {"1", "id of the test item"});
   writer.integers(file, "last_item", run.last_item, {user_axis}, {"1", "id of the last item known at the test"});
   writer.integers(file, "history_length", run.users.history_length, {user_axis},
@@ -158,7 +150,7 @@ void read_users(const TrainedRunReader& reader, AttentionRun& run) {
 
 AttentionRun attention_run_of(const TrainedRunReader& reader) {
   AttentionRun run;
-  reader.check_format(attention_run_format, attention_run_version, "a sweep of recommenders");
+  reader.check_format(RunKind::recommender_sweep, attention_run_version);
   reader.axes(run, user_axis);
   reader.require(run.request.contains("backbone") && run.request.at("backbone").is_string(), "text 'backbone'");
   reader.check_names(run);
@@ -198,7 +190,7 @@ void write_attention_run(const std::filesystem::path& path, const AttentionRun& 
 
 AttentionRun read_attention_run(const std::filesystem::path& path) {
   AttentionRun run;
-  read_trained_run(path, "gainlens sweep", "sweep of recommenders", RunKind::recommender_sweep,
+  read_trained_run(path, RunKind::recommender_sweep,
                    [&](const TrainedRunReader& reader) { run = attention_run_of(reader); });
   const std::filesystem::path file = std::filesystem::is_directory(path) ? path / run_file_name : path;
   if (!std::filesystem::exists(checksum_file_of(file))) tell_warning("{}: {}", printable(path.string()), no_checksum);

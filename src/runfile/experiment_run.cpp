@@ -2,8 +2,7 @@
 
 #include "core/check.h"
 #include "core/nearest.h"
-#include "runfile/trained_run_reader.h"
-#include "runfile/trained_run_writer.h"
+#include "runfile/trained_run_file.h"
 
 #include <fmt/ranges.h>
 
@@ -144,7 +143,7 @@ void check_scores(const TrainedRunReader& reader, const ExperimentRun& run, std:
 
 ExperimentRun read_run(const TrainedRunReader& reader) {
   ExperimentRun run;
-  reader.check_format(experiment_run_format, experiment_run_version, "the run of an experiment");
+  reader.check_format(RunKind::experiment, experiment_run_version);
   reader.axes(run, unit_axis);
   reader.require(run.request.contains("unit") && run.request.at("unit").is_string() && is_unit_noun(run.unit()),
                  "word 'unit', in lower-case letters");
@@ -202,8 +201,7 @@ void write_experiment_run(const std::filesystem::path& path, const ExperimentRun
 
 ExperimentRun read_experiment_run(const std::filesystem::path& path) {
   ExperimentRun run;
-  read_trained_run(path, "gainlens train", "run of an experiment", RunKind::experiment,
-                   [&](const TrainedRunReader& reader) { run = read_run(reader); });
+  read_trained_run(path, RunKind::experiment, [&](const TrainedRunReader& reader) { run = read_run(reader); });
   return run;
 }
 

@@ -8,7 +8,6 @@
 #include "core/checked.h"
 #include "core/quantity.h"
 #include "core/regular_file.h"
-#include "runfile/hdf5_chunks.h"
 #include "runfile/hdf5_detail.h"
 #include "runfile/hdf5_structure.h"
 
@@ -75,6 +74,16 @@ Handle file_access() {
   return access;
 }
 
+/// The dataspace of a dataset with a box selected; that of one value as it is.
+Handle selected(const Handle& dataset, const Shape& offset, const Shape& count) {
+  Handle space = space_of(dataset);
+  if (count.empty()) return space;
+  check(
+      H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, extents(offset).data(), nullptr, extents(count).data(), nullptr),
+      "selection");
+  return space;
+}
+
 /// Refuses chunks of another shape. That a contiguous dataset lies in the file was seen when the file was opened.
 void check_storage(const Handle& dataset, const std::string& path, const Layout& layout) {
   const Handle creation = creation_of(dataset);
@@ -134,6 +143,12 @@ Handle type_of(const Handle& dataset) {
 
 Handle creation_of(const Handle& dataset) {
   return {H5Dget_create_plist(dataset.get()), H5Pclose, "dataset properties"};
+}
+
+bool advance(Shape& at, const Shape& begin, const Shape& end, const Shape& step, std::size_t axes) {
+  for (std::size_t axis = axes; axis-- > 0; at[axis] = begin[axis])
+    if ((at[axis] += step[axis]) < end[axis]) return true;
+  return false;
 }
 
 Shape shape_of(const Handle& dataset, const std::string& name) {
@@ -250,10 +265,7 @@ void write(const Handle& dataset, hid_t memory_type, const void* data) {
 }
 
 void write_box(const Handle& dataset, const Shape& offset, const Shape& count, hid_t memory_type, const void* data) {
-  const Handle target = space_of(dataset);
-  check(H5Sselect_hyperslab(target.get(), H5S_SELECT_SET, extents(offset).data(), nullptr, extents(count).data(),
-                            nullptr),
-        "selection");
+  const Handle target = selected(dataset, offset, count);
   check(H5Dwrite(dataset.get(), memory_type, dataspace(count).get(), target.get(), H5P_DEFAULT, data), "write");
 }
 
@@ -265,12 +277,7 @@ void read(const Handle& dataset, hid_t memory_type, void* data) {
 void read_box(const Handle& dataset, const Shape& offset, const Shape& count, hid_t memory_type, void* data) {
   if (H5Pget_layout(creation_of(dataset).get()) == H5D_CHUNKED)
     return read_chunked_box(dataset, offset, count, memory_type, data);
-  const Handle source = space_of(dataset);
-  if (!count.empty()) {
-    check(H5Sselect_hyperslab(source.get(), H5S_SELECT_SET, extents(offset).data(), nullptr, extents(count).data(),
-                              nullptr),
-          "selection");
-  }
+  const Handle source = selected(dataset, offset, count);
   check(H5Dread(dataset.get(), memory_type, dataspace(count).get(), source.get(), H5P_DEFAULT, data), "read");
 }
 

@@ -1,4 +1,3 @@
-#include "runfile/hdf5_chunks.h"
 
 #include "core/check.h"
 #include "core/checked.h"
@@ -93,15 +92,10 @@ class ChunkedDataset {
       last[axis] = offset[axis] + count[axis];
       if (count[axis] == 0) return;
     }
-    for (Shape corner = first;;) {
+    Shape corner = first;
+    do {
       copy(content_at(corner), corner, offset, count, out);
-      std::size_t axis = shape_.size();
-      for (; axis > 0; --axis) {
-        if ((corner[axis - 1] += chunk_[axis - 1]) < last[axis - 1]) break;
-        corner[axis - 1] = first[axis - 1];
-      }
-      if (axis == 0) return;
-    }
+    } while (advance(corner, first, last, chunk_, shape_.size()));
   }
 
  private:
@@ -146,20 +140,15 @@ class ChunkedDataset {
       end[axis] = std::min(corner[axis] + chunk_[axis], offset[axis] + count[axis]);
     }
     const auto row_bytes = static_cast<std::size_t>(end[axes - 1] - begin[axes - 1]) * value_bytes_;
-    for (Shape at = begin;;) {
+    Shape at = begin;
+    do {
       std::size_t from = 0, to = 0;
       for (std::size_t axis = 0; axis < axes; ++axis) {
         from = from * static_cast<std::size_t>(chunk_[axis]) + static_cast<std::size_t>(at[axis] - corner[axis]);
         to = to * static_cast<std::size_t>(count[axis]) + static_cast<std::size_t>(at[axis] - offset[axis]);
       }
       std::memcpy(out + to * value_bytes_, &content[from * value_bytes_], row_bytes);
-      std::size_t axis = axes - 1;
-      for (; axis > 0; --axis) {
-        if (++at[axis - 1] < end[axis - 1]) break;
-        at[axis - 1] = begin[axis - 1];
-      }
-      if (axis == 0) return;
-    }
+    } while (advance(at, begin, end, Shape(axes, 1), axes - 1));
   }
 
   const Handle& dataset_;

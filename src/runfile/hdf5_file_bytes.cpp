@@ -1,4 +1,4 @@
-#include "runfile/hdf5_file_bytes.h"
+#include "runfile/hdf5_detail.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

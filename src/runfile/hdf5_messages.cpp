@@ -1,4 +1,4 @@
-#include "runfile/hdf5_messages.h"
+#include "runfile/hdf5_structure.h"
 
 #include <algorithm>
 #include <array>
@@ -239,9 +239,8 @@ std::optional<std::uint64_t> checked_link(Bytes bytes) {
   return address;
 }
 
-namespace {
-
-DenseAddresses addresses_at(Cursor& message, std::string_view what) {
+DenseAddresses checked_dense_addresses(Bytes bytes, std::string_view what) {
+  Cursor message(bytes, what);
   message.expect(std::string_view("\0\0", 2));
   DenseAddresses found;
   found.heap = message.number<std::uint64_t>();
@@ -249,20 +248,6 @@ DenseAddresses addresses_at(Cursor& message, std::string_view what) {
   message.end();
   require((found.heap == no_address) == (found.tree == no_address), "{}: {}", what, other_form);
   return found;
-}
-
-}  // namespace
-
-DenseAddresses checked_link_info(Bytes bytes) {
-  constexpr std::string_view what = "the list of links";
-  Cursor message(bytes, what);
-  return addresses_at(message, what);
-}
-
-DenseAddresses checked_attribute_info(Bytes bytes) {
-  constexpr std::string_view what = "the list of attributes";
-  Cursor message(bytes, what);
-  return addresses_at(message, what);
 }
 
 }  // namespace gainlens::runfile::hdf5

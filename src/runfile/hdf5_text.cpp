@@ -119,7 +119,9 @@ std::vector<std::string> texts_of_box(const Handle& dataset, const Shape& shape,
   texts.reserve(static_cast<std::size_t>(elements));
   GlobalHeap heap(file);
   std::uint64_t left = max_bytes;
-  for (Shape at = offset;;) {
+  Shape at = offset, end = offset;
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) end[axis] += count[axis];
+  do {
     std::int64_t place = 0;
     for (std::size_t axis = 0; axis < shape.size(); ++axis) place = place * shape[axis] + at[axis];
     const std::vector<unsigned char> references = file.at(start + static_cast<std::uint64_t>(place) * reference_bytes,
@@ -133,13 +135,8 @@ std::vector<std::string> texts_of_box(const Handle& dataset, const Shape& shape,
       require(std::find(text.begin(), text.end(), 0) == text.end(), "dataset '{}' holds a text with a zero byte", path);
       texts.emplace_back(text.begin(), text.end());
     }
-    std::size_t axis = outer;
-    for (; axis > 0; --axis) {
-      if (++at[axis - 1] < offset[axis - 1] + count[axis - 1]) break;
-      at[axis - 1] = offset[axis - 1];
-    }
-    if (axis == 0) return texts;
-  }
+  } while (advance(at, offset, end, Shape(shape.size(), 1), outer));
+  return texts;
 }
 
 }  // namespace

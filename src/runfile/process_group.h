@@ -2,8 +2,11 @@
 
 #include "core/environment.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <vector>
 
 namespace gainlens::runfile {
 
@@ -22,5 +25,15 @@ struct ProcessGroup {
 ///     torchrun and SLURM disagree
 ProcessGroup read_process_group(const Environment& environment);
 ProcessGroup read_process_group();  ///< of this process's environment
+
+/// Splits pieces of work among processes. The longest pieces come first. Each piece goes to the process with the least
+/// work so far (the lowest rank of equals). The same costs give the same shares everywhere. No process gets more than
+/// 4/3 of the largest share of the best split.
+///
+/// @param costs  of each piece, in any unit proportional to time
+/// @param size   number of processes
+/// @returns      [size] indices into `costs`, ascending; each index once
+/// Source: Graham 1969, "Bounds on multiprocessing timing anomalies" (longest processing time first).
+std::vector<std::vector<std::size_t>> balanced_shares(std::span<const double> costs, std::int64_t size);
 
 }  // namespace gainlens::runfile

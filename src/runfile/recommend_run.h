@@ -58,4 +58,10 @@ void write_recommend_run(const std::filesystem::path& path, const RecommendRun& 
 ///     other, values out of range, metrics that are not those of the ranks
 RecommendRun read_recommend_run(const std::filesystem::path& path);
 
+/// The same run with its validation items in the place of the test items: its targets, ranks, metrics and known items.
+/// What the lists of the test are like is left out.
+/// @param where  the run, for messages
+/// @throws InvalidArgument  a finished training has no ranks of validation items (earlier versions did not store them)
+RecommendRun on_validation_items(const RecommendRun& run, const std::string& where);
+
 }  // namespace gainlens::runfile

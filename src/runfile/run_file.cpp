@@ -3,7 +3,7 @@
 #include "core/atomic_file.h"
 #include "core/checked.h"
 #include "core/error.h"
-#include "runfile/attributes.h"
+#include "runfile/coordinates.h"
 #include "runfile/shard_file.h"
 
 #include <algorithm>

@@ -1,10 +1,8 @@
-#include "runfile/run_file_proof.h"
 
 #include "core/checked.h"
 #include "core/error.h"
-#include "runfile/attributes.h"
 #include "runfile/coordinates.h"
-#include "runfile/hdf5.h"
+#include "runfile/hdf5_detail.h"
 #include "runfile/run_file.h"
 #include "runfile/run_reader.h"
 #include "runfile/shard_file.h"
@@ -27,11 +25,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "bytes of the file are compared with those in memory");
 
 namespace fs = std::filesystem;
-
-template <typename... Args>
-void require(bool same, fmt::format_string<Args...> format, Args&&... args) {
-  if (!same) throw hdf5::Error(fmt::format(format, std::forward<Args>(args)...));
-}
+using hdf5::require;
 
 void prove_attributes(const hdf5::Handle& object, const Attributes& attributes, const std::string& path) {
   for (const auto& [name, text] : attributes) {

@@ -2,17 +2,22 @@
 
 #include "core/atomic_file.h"
 #include "core/check.h"
+#include "core/counted.h"
+#include "core/error.h"
+#include "core/scratch_folder.h"
 #include "core/sha256.h"
 #include "runfile/folder_lock.h"
-#include "runfile/manifest.h"
-#include "runfile/rank_file.h"
 #include "runfile/run_file.h"
-#include "runfile/run_file_proof.h"
-#include "runfile/run_log.h"
 #include "runfile/shard_file.h"
+#include "runfile/shared_run.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <ctime>
+#include <iterator>
 #include <map>
 #include <string>
 #include <string_view>
@@ -99,7 +104,16 @@ struct RunFolder::State {
   RunLog log;
   std::map<ShardKey, fs::path> shards;  // those in the folder, all proven
 
-  fs::path shard_path(const ShardKey& key) const { return folder / "shards" / shard_file_name(key); }
+  fs::path path_of_missing(const ShardKey& key) const {
+    ASSERT(stored.holds(key) && !shards.contains(key), "shard of length {} sample {} is not missing", key.length,
+           key.sample);
+    return folder / "shards" / shard_file_name(key);
+  }
+  /// Adds a shard that is in its place.
+  void list(const ShardKey& key, const std::string& digest) {
+    manifest.append(key, digest);
+    shards.emplace(key, folder / "shards" / shard_file_name(key));
+  }
 
   /// Checks every shard in the folder. It must have the checksum in the manifest, or be a complete shard of this run,
   /// which is then listed.
@@ -210,24 +224,18 @@ std::vector<ShardKey> RunFolder::missing() const {
 }
 
 void RunFolder::commit(const ShardKey& key, const ShardResult& result) {
-  ASSERT(state_->stored.holds(key) && !state_->shards.contains(key), "shard of length {} sample {} is not missing",
-         key.length, key.sample);
-  const fs::path path = state_->shard_path(key);
+  const fs::path path = state_->path_of_missing(key);
   TemporaryFile temporary(path);
   write_shard(temporary.path(), state_->stored, key, result);
   const std::string digest = sha256_file(temporary.path());
   temporary.publish();
-  state_->manifest.append(key, digest);
-  state_->shards.emplace(key, path);
+  state_->list(key, digest);
 }
 
 void RunFolder::adopt(const ShardKey& key) {
-  ASSERT(state_->stored.holds(key) && !state_->shards.contains(key), "shard of length {} sample {} is not missing",
-         key.length, key.sample);
-  const fs::path path = state_->shard_path(key);
+  const fs::path path = state_->path_of_missing(key);
   state_->prove_unlisted(key, path);
-  state_->manifest.append(key, sha256_file(path));
-  state_->shards.emplace(key, path);
+  state_->list(key, sha256_file(path));
 }
 
 bool RunFolder::combine() {
@@ -248,6 +256,61 @@ bool RunFolder::combine() {
   state_->log.set_combined({{"content", content}, {"sha256", digest}});
   state_->log.write();
   return true;
+}
+
+std::optional<StoppedSweep> open_stopped_sweep(const fs::path& folder) {
+  const fs::path request_file = folder / request_file_name, list = folder / "manifest.jsonl";
+  if (fs::exists(folder / run_file_name) || !fs::exists(request_file) || !fs::exists(list)) return std::nullopt;
+  RunProof proof = prove_run(folder);
+  if (proof.shards == 0) return std::nullopt;
+  const Request request = Request::from_json(read_json_file(request_file), printable(request_file.string()));
+  std::map<ShardKey, fs::path> shards;
+  for (const auto& [key, digest] : read_manifest(list)) shards.emplace(key, folder / "shards" / shard_file_name(key));
+  const ScratchFolder scratch(fs::temp_directory_path(), "gainlens-stopped-sweep-");
+  const fs::path file = scratch.path() / run_file_name;
+  write_run_file(file, request, shards, RunLog::read(folder).last_version());
+  RunReader reader = RunReader::open(file, folder / run_file_name);  // which keeps it open
+  proof.unproven = fmt::format(
+      "The sweep was stopped: {} of {} are there. Repeat its gainlens sweep command with the same --out, which "
+      "measures the rest.",
+      shards.size(), counted(std::ssize(request.lengths) * request.samples, "chunk"));
+  return StoppedSweep{std::move(proof), std::move(reader)};
+}
+
+RunLog RunLog::read(const std::filesystem::path& folder) {
+  RunLog log;
+  log.path_ = folder / "log.json";
+  if (!std::filesystem::exists(log.path_)) return log;
+  constexpr const char* remedy = "delete it: it holds no results";
+  Json content;
+  try {
+    content = read_json_file(log.path_);
+  } catch (const InvalidArgument& error) {
+    throw_invalid("{}; {}", error.what(), remedy);
+  }
+  CHECK(
+      content.is_object() && content.contains("starts") && content["starts"].is_array() && content.contains("combined"),
+      "{}: is not the log of a run; {}", log.path_.string(), remedy);
+  content.erase("file_hashes");  // checksums of weights in logs of older versions; now in HashCache
+  log.content_ = std::move(content);
+  return log;
+}
+
+void RunLog::write() const {
+  // Paths need not be UTF-8, JSON must be.
+  write_file_atomically(path_, content_.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+void RunLog::add_start(const Json& start) {
+  Json entry = start;
+  entry["time"] = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+  content_["starts"].push_back(std::move(entry));
+}
+
+std::string RunLog::last_version() const {
+  if (starts().empty() || !starts().back().is_object()) return {};
+  const Json version = starts().back().value("gainlens", Json());
+  return version.is_string() ? version.get<std::string>() : std::string();
 }
 
 }  // namespace gainlens::runfile

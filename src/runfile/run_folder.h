@@ -2,10 +2,14 @@
 
 #include "core/json.h"
 #include "runfile/request.h"
+#include "runfile/run_proof.h"
+#include "runfile/run_reader.h"
 #include "runfile/shard.h"
 
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace gainlens::runfile {
@@ -59,6 +63,43 @@ class RunFolder {
   struct State;
   explicit RunFolder(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
+};
+
+/// The finished chunks of a sweep that was stopped before it wrote run.h5, as a run.
+struct StoppedSweep {
+  RunProof proof;  ///< of the shards; `unproven` says how many chunks are there, and how to go on
+  RunReader reader;
+};
+
+/// Makes a run.h5 from the shards in a temporary folder, and reads it. The run folder stays as it is.
+/// @returns  nothing: no sweep that was stopped, or none of its chunks is there
+/// @throws InvalidArgument  as prove_run() and RunReader::open()
+/// @throws RunFailed        no room for temporary files
+std::optional<StoppedSweep> open_stopped_sweep(const std::filesystem::path& folder);
+
+/// log.json: facts to keep that do not determine the numbers of a run. It is never compared. Deleting it costs only
+/// time.
+class RunLog {
+ public:
+  /// An empty log if there is no file.
+  /// @throws InvalidArgument  it is damaged
+  static RunLog read(const std::filesystem::path& folder);
+  /// @throws RunFailed  disk full
+  void write() const;
+
+  /// Adds the caller's facts about this start (command line, paths, versions), with the time.
+  void add_start(const Json& start);
+  /// The starts of the run so far, oldest first.
+  const Json& starts() const { return content_.at("starts"); }
+  /// The version of gainlens of the last start; empty if the log does not say it.
+  std::string last_version() const;
+  /// The checksum of what run.h5 was made from, and the checksum of run.h5 itself; null if it has not been made.
+  const Json& combined() const { return content_.at("combined"); }
+  void set_combined(const Json& combined) { content_["combined"] = combined; }
+
+ private:
+  std::filesystem::path path_;
+  Json content_ = {{"starts", Json::array()}, {"combined", nullptr}};
 };
 
 }  // namespace gainlens::runfile

@@ -21,25 +21,37 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr RunMark marks_of_runs[] = {
-    {.kind = RunKind::sweep, .words = "a sweep", .key = "statistics_version", .attribute = run_format},
+    {.kind = RunKind::sweep,
+     .words = "a sweep",
+     .key = "statistics_version",
+     .attribute = run_format,
+     .instead_of_others = "is a run of gainlens sweep, and {} is needed here; read it with gainlens report"},
     {.kind = RunKind::recommender_sweep,
      .words = "a sweep of recommenders",
      .attribute = attention_run_format,
+     .command = "gainlens sweep",
      .instead_of_sweep = "gainlens report and inspect read it, and the sweep of a language model is needed here"},
     {.kind = RunKind::recommenders,
      .words = "a recommender run",
      .key = "backbone",
      .attribute = recommend_run_format,
+     .has_trainings = true,
+     .command = "gainlens train recommend",
      .instead_of_sweep = "gainlens report and compare read it, and a run of gainlens sweep is needed here"},
     {.kind = RunKind::experiment,
      .words = "the run of an experiment",
      .key = "unit",
      .attribute = experiment_run_format,
+     .has_trainings = true,
+     .command = "gainlens train",
      .instead_of_sweep =
          "gainlens compare, check, report and inspect read it, and a run of gainlens sweep is needed here"},
-    {.kind = RunKind::interventions, .words = "a run of intervene", .format = intervention_run_format},
-    {.kind = RunKind::patching, .words = "a run of intervene", .format = patching_run_format},
-    {.kind = RunKind::gate_arms, .words = "a run of gate-arms", .format = gate_arms_format},
+    {.kind = RunKind::interventions,
+     .words = "a run of intervene",
+     .format = intervention_run_format,
+     .has_units = true},
+    {.kind = RunKind::patching, .words = "a run of intervene", .format = patching_run_format, .has_units = true},
+    {.kind = RunKind::gate_arms, .words = "a run of gate-arms", .format = gate_arms_format, .has_units = true},
     {.kind = RunKind::language_training,
      .words = "the training of a language model",
      .training = "train language-model"},
@@ -127,20 +139,16 @@ class Inquiry {
   std::string_view file_;  // which told it
 };
 
-const RunMark& mark_of(RunKind kind) {
-  const auto* const found = std::ranges::find(marks_of_runs, kind, &RunMark::kind);
-  ASSERT(found != std::end(marks_of_runs), "a kind of run without a mark");
-  return *found;
-}
-
 }  // namespace
 
 std::span<const RunMark> run_marks() {
   return marks_of_runs;
 }
 
-std::string_view words_of(RunKind kind) {
-  return mark_of(kind).words;
+const RunMark& mark_of(RunKind kind) {
+  const auto* const found = std::ranges::find(marks_of_runs, kind, &RunMark::kind);
+  ASSERT(found != std::end(marks_of_runs), "a kind of run without a mark");
+  return *found;
 }
 
 std::optional<FoundRun> identify(const fs::path& given, std::span<const RunMark> marks) {
@@ -164,13 +172,18 @@ std::optional<FoundRun> identify(const fs::path& given, std::span<const RunMark>
   return std::nullopt;
 }
 
-bool is_run_of(const fs::path& given, std::initializer_list<RunKind> kinds) {
+const RunMark* mark_at(const fs::path& given) {
   try {
     const auto found = identify(given);
-    return found && std::ranges::find(kinds, found->kind) != kinds.end();
+    return found ? &mark_of(found->kind) : nullptr;
   } catch (const InvalidArgument&) {
-    return false;
+    return nullptr;
   }
+}
+
+bool is_run_of(const fs::path& given, RunKind kind) {
+  const RunMark* const mark = mark_at(given);
+  return mark != nullptr && mark->kind == kind;
 }
 
 void refuse_other_than_sweep(const fs::path& given) {

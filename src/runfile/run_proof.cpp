@@ -4,11 +4,11 @@
 #include "core/check.h"
 #include "core/json.h"
 #include "core/sha256.h"
+#include "runfile/checksums.h"
 #include "runfile/depth_run.h"
 #include "runfile/folder_lock.h"
-#include "runfile/manifest.h"
 #include "runfile/run_file.h"
-#include "runfile/run_log.h"
+#include "runfile/run_folder.h"
 #include "runfile/run_reader.h"
 #include "runfile/shard_file.h"
 
@@ -20,14 +20,12 @@ namespace {
 namespace fs = std::filesystem;
 
 void prove_shard(const fs::path& file, const std::string& listed) {
-  const std::string shown = printable(file.string());
   CHECK(fs::exists(file),
-        "{}: is listed in manifest.jsonl and is not there; repeat the sweep command, which computes it again", shown);
-  const std::string digest = sha256_file(file);
-  CHECK(digest == listed,
-        "{}: its sha256 is {} and manifest.jsonl says {}: the file has changed since it was written; delete it and "
-        "repeat the sweep command, which computes it again",
-        shown, digest, listed);
+        "{}: is listed in manifest.jsonl and is not there; repeat the sweep command, which computes it again",
+        printable(file.string()));
+  check_digest(file, listed, " and manifest.jsonl says",
+               "the file has changed since it was written; delete it and repeat the sweep command, which computes it "
+               "again");
 }
 
 /// Empty, or why run.h5 could not be proven.
@@ -38,11 +36,9 @@ std::string prove_combined(const fs::path& folder) {
   if (!combined.is_object() || !combined.contains("sha256") || !combined.at("sha256").is_string()) {
     return "log.json keeps no checksum of run.h5, so it is not proven that run.h5 was made from its shards.";
   }
-  const std::string digest = sha256_file(file), listed = combined.at("sha256");
-  CHECK(digest == listed,
-        "{}: its sha256 is {} and log.json says {}: the file has changed since it was combined; repeat the sweep "
-        "command, which rebuilds it from its shards",
-        printable(file.string()), digest, printable(listed));
+  check_digest(file, combined.at("sha256").get<std::string>(), " and log.json says",
+               "the file has changed since it was combined; repeat the sweep command, which rebuilds it from its "
+               "shards");
   return {};
 }
 
@@ -118,11 +114,8 @@ std::string checksum_line(const std::string& sha256, const fs::path& file) {
 bool prove_by_neighbour(const fs::path& file) {
   const fs::path list = checksum_file_of(file);
   if (!fs::exists(list)) return false;
-  const std::string listed = listed_beside(list), digest = sha256_file(file);
-  CHECK(digest == listed,
-        "{}: its sha256 is {} and {} says {}: the file is damaged or was changed; fetch it again, or delete it "
-        "and repeat the command that wrote it",
-        printable(file.string()), digest, printable(list.string()), listed);
+  check_digest(file, listed_beside(list), fmt::format(" and {} says", printable(list.string())),
+               "the file is damaged or was changed; fetch it again, or delete it and repeat the command that wrote it");
   return true;
 }
 

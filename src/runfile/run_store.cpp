@@ -5,7 +5,7 @@
 #include "core/counted.h"
 #include "core/listener.h"
 #include "core/sha256.h"
-#include "runfile/listed_file.h"
+#include "runfile/checksums.h"
 #include "runfile/run_file_name.h"
 #include "runfile/run_folder.h"
 #include "runfile/run_proof.h"
@@ -77,16 +77,14 @@ std::vector<std::string> files_to_list(const fs::path& folder, const std::string
 }
 
 void prove_file(const fs::path& folder, const std::string& name, const std::string& listed) {
-  const fs::path file = folder / name;
-  const std::string shown = printable(file.string());
-  CHECK(fs::exists(file), "{}: is listed in {} and is not there; repeat the command, which makes it again", shown,
-        manifest_name);
-  if (const std::string fault = link_fault(folder, name); !fault.empty()) throw_invalid("{}", fault);
-  const std::string digest = sha256_file(file);
-  CHECK(
-      digest == listed, "{}: its sha256 is {} and {} says {}: the file has changed since it was written; {}", shown,
-      digest, manifest_name, listed,
-      name == request_file_name ? "put the right file back" : "delete it and repeat the command, which makes it again");
+  CHECK(fs::exists(folder / name), "{}: is listed in {} and is not there; repeat the command, which makes it again",
+        printable((folder / name).string()), manifest_name);
+  check_no_link(folder, name);
+  check_digest(
+      folder / name, listed, " and manifest.jsonl says",
+      name == request_file_name
+          ? "the file has changed since it was written; put the right file back"
+          : "the file has changed since it was written; delete it and repeat the command, which makes it again");
 }
 
 bool holds(const fs::path& file, std::string_view text) {

@@ -1,9 +1,11 @@
 #pragma once
 
+#include "core/check.h"
 #include "core/json.h"
+#include "core/json_words.h"
 #include "runfile/folder_lock.h"
-#include "runfile/stored_json.h"
 
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -16,6 +18,26 @@
 // Runs that are stored as units of work: request.json, units/NAME.json, a result, manifest.jsonl. docs/run-file.md.
 
 namespace gainlens::runfile {
+
+/// Reads a file by a function of its JSON. Whatever is wrong with it becomes one message with its name.
+template <typename Read>
+auto read_checked(const std::filesystem::path& file, const Read& read) {
+  try {
+    return read(read_json_file(file));
+  } catch (const Json::exception& error) {
+    throw_invalid("{}: is damaged ({}); delete it and repeat the command", printable(file.string()),
+                  json_error_in_words(error));
+  } catch (const InvalidArgument& error) {
+    throw_invalid("{}: is damaged ({}); delete it and repeat the command", printable(file.string()), error.what());
+  }
+}
+
+/// @throws InvalidArgument, Json::exception  it is not there, or not a finite number
+inline double number_in(const Json& json, const char* key) {
+  const double number = json.at(key).get<double>();
+  CHECK(std::isfinite(number), "{} is not finite", key);
+  return number;
+}
 
 /// The units of a run folder: one file for each unit of work, `units/NAME.json`, {"sha256": .., "unit": ..}. The
 /// checksum is over the request of the run, the name and the unit, so that a number that was changed is seen, and a

@@ -202,29 +202,17 @@ bool stores_float64(const Request& request) {
 }
 
 std::int64_t axis_size(Axis axis, const Request& request, std::int64_t length) {
-  switch (axis) {
-    case Axis::length:
-      return std::ssize(request.lengths);
-    case Axis::sample:
-      return request.samples;
-    case Axis::layer:
-      return std::ssize(request.layers);
-    case Axis::head:
-      return request.heads;
-    case Axis::kv_head:
-      return request.kv_heads;
-    case Axis::bin:
-      return bins;
-    case Axis::key:
-      return first_keys;
-    case Axis::rank:
-      return stored_sinks;
-    case Axis::largest:
-      return largest_positions;
-    case Axis::query:
-      return length;
-  }
-  ASSERT(false, "axis {} is not one of ours", static_cast<int>(axis));
+  const std::array sizes = {std::ssize(request.lengths),
+                            request.samples,
+                            std::ssize(request.layers),
+                            request.heads,
+                            request.kv_heads,
+                            bins,
+                            first_keys,
+                            stored_sinks,
+                            largest_positions,
+                            length};
+  return sizes.at(static_cast<std::size_t>(axis));
 }
 
 std::vector<std::int64_t> axis_values(Axis axis, const Request& request, std::int64_t length) {
@@ -275,21 +263,9 @@ std::string DatasetInfo::path(std::int64_t length) const {
 }
 
 const std::map<std::string, Array>& entries(const ShardResult& result, Group group) {
-  switch (group) {
-    case Group::summary:
-      return result.summary;
-    case Group::profile:
-      return result.profile;
-    case Group::values:
-      return result.values;
-    case Group::sinks:
-      return result.sinks;
-    case Group::stream:
-      return result.stream;
-    case Group::queries:
-      return result.queries;
-  }
-  ASSERT(false, "group {} is not one of ours", static_cast<int>(group));
+  constexpr std::array members = {&ShardResult::summary, &ShardResult::profile, &ShardResult::values,
+                                  &ShardResult::sinks,   &ShardResult::stream,  &ShardResult::queries};
+  return result.*members.at(static_cast<std::size_t>(group));
 }
 
 std::map<std::string, Array>& entries(ShardResult& result, Group group) {

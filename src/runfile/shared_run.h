@@ -1,8 +1,9 @@
 #pragma once
 
+#include "core/file_descriptor.h"
 #include "runfile/process_group.h"
-#include "runfile/rank_file.h"
 #include "runfile/request.h"
+#include "runfile/run_folder.h"
 #include "runfile/shard.h"
 
 #include <chrono>
@@ -14,6 +15,40 @@
 #include <vector>
 
 namespace gainlens::runfile {
+
+/// The folder in a run folder where the processes of a group find each other. It exists only while they work.
+inline constexpr const char* ranks_folder_name = "ranks";
+
+/// Tells other processes that this process is rank K of the run and alive: the file ranks/rank-K, locked (flock) until
+/// the object is destroyed or the process ends, also by a crash. It holds a token that no other start has, so files of
+/// a crashed start are never taken for files of this start.
+class RankFile {
+ public:
+  /// @param patience  how long to wait for an earlier holder of this rank to end
+  /// @throws InvalidArgument  another process (its token is shown) is this rank, or the folder cannot be written to or
+  ///     locked
+  /// @throws RunFailed        full disk; the system cannot say whether a process of this rank lives
+  RankFile(const std::filesystem::path& run, std::int64_t rank, std::chrono::milliseconds patience);
+  RankFile(const RankFile&) = delete;
+  RankFile& operator=(const RankFile&) = delete;
+  ~RankFile();
+
+  /// "PROCESS@HOST-RANDOM".
+  const std::string& token() const { return token_; }
+
+ private:
+  bool publish();
+
+  std::filesystem::path path_;
+  std::string token_;
+  FileDescriptor file_;
+};
+
+/// The token of a rank whose process is alive; empty if it has ended or has not started yet.
+std::optional<std::string> living_rank(const std::filesystem::path& run, std::int64_t rank);
+
+/// Removes the files of ranks that are no longer alive, and the folder `ranks` if it is empty then.
+void remove_dead_ranks(const std::filesystem::path& run);
 
 /// How long a process waits for another process of its group to start. Once that process has started, it waits as long
 /// as that process lives.
@@ -103,5 +138,32 @@ class FollowingRank {
   RankFile self_;
   std::optional<Plan> plan_;
 };
+
+/// How the chunks of a run are measured.
+struct Measuring {
+  std::function<ShardResult(const ShardKey&)> measure;
+  std::function<double(const ShardKey&)> cost;  ///< roughly proportional to its time; used to balance the shares
+  /// Called once, before the first chunk is measured, with the chunks that are missing and those that this process will
+  /// measure, in that order. Not called if no chunk is missing.
+  std::function<void(const std::vector<ShardKey>& missing, const std::vector<ShardKey>& own)> begin;
+  std::function<void(const ShardKey&)> done;  ///< called for each finished shard, also for those of other ranks
+};
+
+/// What fill_run() has done.
+struct FilledRun {
+  std::int64_t chunks = 0;        ///< number of shards that were missing before
+  bool run_file_written = false;  ///< as returned by RunFolder::combine()
+};
+
+/// Measures the missing chunks of a run, together with the other ranks if there are any, and combines the run.
+/// @param others  null: this process alone
+/// @throws RunFailed  another rank ended before it had written its shards
+FilledRun fill_run(RunFolder& run, LeadingRank* others, const Measuring& measuring);
+
+/// Measures the share of a rank other than 0.
+/// @param asked  what this process was asked for
+/// @returns      number of shards it has measured
+/// @throws RunFailed  rank 0 has ended
+std::int64_t fill_share(FollowingRank& rank, const Request& asked, const Measuring& measuring);
 
 }  // namespace gainlens::runfile

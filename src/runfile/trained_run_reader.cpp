@@ -1,10 +1,9 @@
-#include "runfile/trained_run_reader.h"
 
 #include "core/check.h"
 #include "core/checked.h"
 #include "runfile/run_file_name.h"
 #include "runfile/run_proof.h"
-#include "runfile/trained_run_writer.h"
+#include "runfile/trained_run_file.h"
 
 #include <algorithm>
 #include <cmath>
@@ -36,16 +35,15 @@ void cut_to_layers(std::map<std::string, std::vector<double>>& filter, std::int6
 
 }  // namespace
 
-TrainedRunReader::TrainedRunReader(std::string where, const hdf5::Handle& file)
-    : where_(std::move(where)), file_(file) {}
-
-void TrainedRunReader::check_format(std::string_view format, std::int64_t version, std::string_view needed) const {
+void TrainedRunReader::check_format(RunKind kind, std::int64_t version) const {
+  const RunMark& needed = mark_of(kind);
   const auto found = hdf5::read_text_attribute(file_.get(), "format");
   CHECK(found, "{}: has no attribute 'format'; it is not a run of gainlens", where_);
-  CHECK(*found != "gainlens-sweep",
-        "{}: is a run of gainlens sweep, and {} is needed here; read it with gainlens report", where_, needed);
-  CHECK(*found == format, "{}: its format is '{}'; {} ('{}') is needed here", where_, printable(*found), needed,
-        format);
+  for (const RunMark& mark : run_marks())
+    CHECK(mark.instead_of_others.empty() || *found != mark.attribute, "{}: {}", where_,
+          fmt::format(fmt::runtime(mark.instead_of_others), needed.words));
+  CHECK(*found == needed.attribute, "{}: its format is '{}'; {} ('{}') is needed here", where_, printable(*found),
+        needed.words, needed.attribute);
   const auto found_version = hdf5::read_integer_attribute(file_.get(), "format_version");
   CHECK(found_version == version, "{}: its format version is {}; this gainlens reads version {}", where_,
         found_version ? std::to_string(*found_version) : "missing", version);
@@ -160,22 +158,18 @@ void TrainedRunReader::by_unit(const TrainedRun& run, const std::string& dataset
 
 void TrainedRunReader::tests(TrainedRun& run, const std::vector<std::string>& names,
                              const std::vector<std::string>& more) const {
-  for (const std::string& name : names) {
+  const auto read = [&](const std::string& name, bool may_lack) {
     const std::vector<double> values = doubles("test/" + name, {std::ssize(run.arms), std::ssize(run.seeds)});
     for (std::size_t i = 0; i < values.size(); ++i) {
-      if (run.results[i]) run.results[i]->test[name] = values[i];
-    }
-  }
-  for (const std::string& name : more) {
-    if (!has("test/" + name)) continue;
-    const std::vector<double> values = doubles("test/" + name, {std::ssize(run.arms), std::ssize(run.seeds)});
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      if (!run.results[i] || std::isnan(values[i])) continue;
-      CHECK(std::isfinite(values[i]) && values[i] >= 0, "{}: dataset 'test/{}' holds {}; must be a number from 0",
-            where_, name, values[i]);
+      if (!run.results[i] || (may_lack && std::isnan(values[i]))) continue;
+      CHECK(!may_lack || (std::isfinite(values[i]) && values[i] >= 0),
+            "{}: dataset 'test/{}' holds {}; must be a number from 0", where_, name, values[i]);
       run.results[i]->test[name] = values[i];
     }
-  }
+  };
+  for (const std::string& name : names) read(name, false);
+  for (const std::string& name : more)
+    if (has("test/" + name)) read(name, true);
 }
 
 void TrainedRunReader::curves(TrainedRun& run, const std::vector<std::string>& names) const {
@@ -254,24 +248,26 @@ std::string TrainedRunReader::result_in_words(const TrainedRun& run, std::size_t
   return fmt::format("arm {}, seed {}", run.arms[place / run.seeds.size()], run.seeds[place % run.seeds.size()]);
 }
 
-void read_trained_run(const std::filesystem::path& path, std::string_view command, std::string_view kind, RunKind of,
+void read_trained_run(const std::filesystem::path& path, RunKind kind,
                       const std::function<void(const TrainedRunReader&)>& read) {
+  const RunMark& mark = mark_of(kind);
   const bool folder = std::filesystem::is_directory(path);
   const std::filesystem::path file = folder ? path / run_file_name : path;
   CHECK(std::filesystem::exists(file), "{}: {}", printable(path.string()),
         !folder ? "no such file or folder; give a run folder or its run.h5"
-        : is_run_of(path, {of})
+        : is_run_of(path, kind)
             ? fmt::format("has no run.h5: the training has not finished; repeat its `{}` command with the same "
                           "--out, which continues",
-                          command)
-            : fmt::format("has no run.h5; give the folder that {} wrote", command));
+                          mark.command)
+            : fmt::format("has no run.h5; give the folder that {} wrote", mark.command));
   prove_by_neighbour(file);
   try {
     const hdf5::Handle opened = hdf5::open_file(file);
     read(TrainedRunReader(printable(file.string()), opened));
   } catch (const hdf5::Error& error) {
+    const std::string_view words = mark.words.substr(mark.words.find(' ') + 1);  // "recommender run"
     throw_invalid("{}: {}; it is damaged or not a {} (repeating its `{}` command writes run.h5 again)",
-                  printable(file.string()), printable(error.what()), kind, command);
+                  printable(file.string()), printable(error.what()), words, mark.command);
   }
 }
 

@@ -1,4 +1,4 @@
-#include "runfile/trained_run_writer.h"
+#include "runfile/trained_run_file.h"
 
 #include "core/atomic_file.h"
 #include "core/check.h"
@@ -50,9 +50,9 @@ void check_result(const TrainedSeed& result, std::size_t units) {
 
 }  // namespace
 
-std::vector<std::int64_t> counted_from_one(std::int64_t count) {
+std::vector<std::int64_t> counted_from(std::int64_t first, std::int64_t count) {
   std::vector<std::int64_t> numbers(static_cast<std::size_t>(count));
-  std::iota(numbers.begin(), numbers.end(), std::int64_t{1});
+  std::iota(numbers.begin(), numbers.end(), first);
   return numbers;
 }
 
@@ -94,12 +94,8 @@ void TrainedRunWriter::scales() {
   else
     number_scale(file_, "seed", run_.seeds, H5T_STD_U64LE, H5T_NATIVE_UINT64, meaning);
   if (epochs_ > 0)
-    integer_scale(file_, "epoch", counted_from_one(epochs_), "number of passes over the training data, from 1");
-  if (layers_ > 0) {
-    std::vector<std::int64_t> layers(static_cast<std::size_t>(layers_));
-    std::iota(layers.begin(), layers.end(), std::int64_t{0});
-    integer_scale(file_, "layer", layers, "layer of the model, from 0");
-  }
+    integer_scale(file_, "epoch", counted_from(1, epochs_), "number of passes over the training data, from 1");
+  if (layers_ > 0) integer_scale(file_, "layer", counted_from(0, layers_), "layer of the model, from 0");
 }
 
 void TrainedRunWriter::text_scale(const std::string& name, const std::vector<std::string>& texts,
@@ -216,16 +212,15 @@ void TrainedRunWriter::filter() const {
 void TrainedRunWriter::tests(const std::vector<std::string>& names, std::string_view on,
                              const std::vector<std::pair<std::string, Description>>& more) const {
   const hdf5::Handle folder = group("test", {"arm", "seed"});
-  for (const std::string& name : names) {
+  std::vector<std::pair<std::string, Description>> all;
+  for (const std::string& name : names) all.emplace_back(name, Description{"1", fmt::format("{} {}", name, on)});
+  all.insert(all.end(), more.begin(), more.end());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto& [name, description] = all[i];
     std::vector<double> values;
-    for (const auto& result : run_.results) values.push_back(result ? result->test.at(name) : missing);
-    doubles(folder, name, values, {"arm", "seed"}, {"1", fmt::format("{} {}", name, on)});
-  }
-  for (const auto& [name, description] : more) {
-    std::vector<double> values;
-    bool any = false;
+    bool any = i < names.size();
     for (const auto& result : run_.results) {
-      const bool has = result && result->test.contains(name);
+      const bool has = result && (i < names.size() || result->test.contains(name));
       any = any || has;
       values.push_back(has ? result->test.at(name) : missing);
     }

@@ -5,8 +5,8 @@
 #include "bft/warm_up.h"
 #include "core/check.h"
 #include "runfile/recommend_run.h"
-#include "runfile/training_history.h"
-#include "training/tensor_notes.h"
+#include "runfile/training_files.h"
+#include "training/training_folder.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>

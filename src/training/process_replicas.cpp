@@ -1,4 +1,4 @@
-#include "training/process_replicas.h"
+#include "training/replicas.h"
 
 #include "core/check.h"
 #include "core/listener.h"

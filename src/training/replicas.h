@@ -1,10 +1,13 @@
 #pragma once
 
 #include "core/error.h"
+#include "runfile/process_group.h"
 
 #include <ATen/core/Tensor.h>
 
+#include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -58,5 +61,22 @@ class SingleReplica final : public Replicas {
   void copy_to(std::int64_t, std::int64_t, const std::vector<at::Tensor>&) override {}
   std::string text_of_first(const std::string& text) override { return text; }
 };
+
+/// How long a process waits for the others to start, and after which time it says so on standard error.
+struct MeetingTimes {
+  std::chrono::milliseconds patience = std::chrono::minutes(5);
+  std::chrono::milliseconds notice = std::chrono::seconds(5);
+};
+
+/// Whether this build can connect processes: it was compiled with the headers of gloo.
+bool can_connect_replicas();
+
+/// Connects the processes of a group through libtorch's c10d, with gloo. Processes that torchrun has started use the
+/// store of its agent. Else rank 0 listens on MASTER_ADDR:MASTER_PORT. GLOO_SOCKET_IFNAME names the network interface,
+/// as for PyTorch. A group of one process needs none of that.
+/// @throws InvalidArgument  MASTER_ADDR or MASTER_PORT is not set or wrong; this build has no gloo
+/// @throws RunFailed        the others did not start in time
+std::unique_ptr<Replicas> connect_replicas(const runfile::ProcessGroup& group, const Environment& environment,
+                                           const MeetingTimes& times = {});
 
 }  // namespace gainlens::training

@@ -4,9 +4,9 @@
 #include "core/json_words.h"
 #include "core/listener.h"
 #include "core/progress.h"
-#include "training/best_value.h"
-#include "training/shared_adamw.h"
-#include "training/training_state.h"
+#include "training/adamw.h"
+#include "training/schedule.h"
+#include "training/training_folder.h"
 
 #include <ATen/ATen.h>
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/json.h"
-#include "runfile/training_history.h"
+#include "runfile/training_files.h"
 #include "training/adamw.h"
 #include "training/replicas.h"
 #include "training/schedule.h"

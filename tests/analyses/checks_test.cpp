@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/ranking_metrics.h"
 #include "runfile/bos_words.h"
-#include "runfile/checksum_list.h"
+#include "runfile/checksums.h"
 #include "support/shared_data.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-#include "cli/bus_error.h"
+#include "cli/program_start.h"
 
 #include "formats/mapped_file.h"
 #include "support/shared_data.h"

@@ -1,5 +1,4 @@
 // What `inspect` says of the memory and of the KV heads of a configuration, called in this process.
-#include "cli/findings.h"
 #include "cli/inspect_parts.h"
 #include "core/console.h"
 #include "core/json.h"

@@ -1,6 +1,5 @@
 // The config.json of every golden checkpoint with one key removed, null, or of another type. `inspect`, called in this
 // process, must end with its findings or with one line.
-#include "cli/findings.h"
 #include "cli/inspect_parts.h"
 #include "core/error.h"
 #include "core/json.h"

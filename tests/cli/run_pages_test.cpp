@@ -101,7 +101,7 @@ const std::map<RunKind, std::function<void(const fs::path&)>>& makers() {
 
 TEST(RunPages, EveryKindHasAPageCsvAndJson) {
   for (const RunCommands* kind : run_kinds()) {
-    const std::string words(runfile::words_of(kind->kind));
+    const std::string words(runfile::mark_of(kind->kind).words);
     SCOPED_TRACE(words);
     const auto maker = makers().find(kind->kind);
     ASSERT_NE(maker, makers().end()) << "make a run of the new kind here";

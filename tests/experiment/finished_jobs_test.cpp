@@ -1,6 +1,5 @@
-#include "experiment/finished_jobs.h"
+#include "experiment/job.h"
 
-#include "experiment/asked_jobs.h"
 #include "experiment/result_file.h"
 #include "runfile/experiment_run.h"
 #include "support/file_bytes.h"

@@ -2,9 +2,8 @@
 #include "experiment/proven_run.h"
 
 #include "experiment/job.h"
-#include "experiment/proven_result.h"
 #include "experiment/result_file.h"
-#include "runfile/kept_files.h"
+#include "runfile/checksums.h"
 #include "runfile/made_experiment_run.h"
 #include "support/file_bytes.h"
 #include "support/shared_data.h"
@@ -112,7 +111,7 @@ TEST_F(ProvenExperiment, ChecksumsAreOfFilesOfTheFolder) {
   expect_result_refused(Json{"weights"}, "its checksums are no list of files");
   store(0, Json());
   fs::remove(folder_of(0) / "weights");
-  EXPECT_EQ(prove_result(folder_of(0), "plain", 0).result.best_epoch, 2) << "an arm without a checkpoint keeps none";
+  EXPECT_EQ(prove_result(folder_of(0), "plain", 0)->result.best_epoch, 2) << "an arm without a checkpoint keeps none";
 }
 
 }  // namespace proven_run_test

@@ -8,7 +8,7 @@
 #include "language/token_windows.h"
 #include "models/checkpoint/load_decoder.h"
 #include "models/decoder/filter_config.h"
-#include "runfile/training_history.h"
+#include "runfile/training_files.h"
 #include "support/shared_data.h"
 #include "tokenizers/tokenizer.h"
 

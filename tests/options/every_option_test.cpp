@@ -4,7 +4,6 @@
 #include "options/option_table.h"
 
 #include "cli/application.h"
-#include "cli/reading_application.h"
 #include "support/program.h"
 
 #include <gtest/gtest.h>

@@ -11,7 +11,7 @@
 #include "support/file_bytes.h"
 #include "support/refusal.h"
 #include "support/shared_data.h"
-#include "training/training_state.h"
+#include "training/training_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -83,7 +83,7 @@ TEST_F(AttentionRunFile, IsReadAsItWasWritten) {
   run.swept[4].reset();
   write_attention_run(file(), run, "1.2.3");
   for (const fs::path& path : {folder_.path(), file()}) {
-    EXPECT_TRUE(is_run_of(path, {RunKind::recommender_sweep}));
+    EXPECT_TRUE(is_run_of(path, RunKind::recommender_sweep));
     const AttentionRun found = read_attention_run(path);
     EXPECT_EQ(found.request, run.request);
     EXPECT_EQ(found.arms, run.arms);
@@ -158,13 +158,13 @@ TEST_F(AttentionRunFile, WrongDatasetsAndCutFilesAreRefused) {
 
 TEST_F(AttentionRunFile, EachReaderKnowsItsRuns) {
   write_attention_run(file(), made_attention_run());
-  EXPECT_FALSE(is_run_of(folder_.path(), {RunKind::recommenders}));
+  EXPECT_FALSE(is_run_of(folder_.path(), RunKind::recommenders));
   EXPECT_THAT(refusal_of([&] { RunReader::open(folder_.path()); }),
               HasSubstr("is a sweep of recommenders; gainlens report and inspect read it"));
   EXPECT_THAT(refusal_of([&] { read_recommend_run(file()); }),
               HasSubstr("its format is 'gainlens-recommender-sweep'; a recommender run"));
   write_recommend_run(file(), testing::made_recommend_run());
-  EXPECT_FALSE(is_run_of(file(), {RunKind::recommender_sweep}));
+  EXPECT_FALSE(is_run_of(file(), RunKind::recommender_sweep));
   EXPECT_THAT(refusal(), HasSubstr("its format is 'gainlens-recommend'; a sweep of recommenders"));
 }
 

@@ -1,4 +1,4 @@
-#include "runfile/attributes.h"
+#include "runfile/coordinates.h"
 
 #include "runfile/made_run.h"
 #include "runfile/run_file.h"

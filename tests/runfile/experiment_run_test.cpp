@@ -102,8 +102,8 @@ TEST_F(ExperimentRunFile, IsReadAsItWasWritten) {
       EXPECT_EQ(found.results[i]->scores, run.results[i]->scores) << i;
     }
   }
-  EXPECT_TRUE(is_run_of(folder_.path(), {RunKind::experiment}));
-  EXPECT_FALSE(is_run_of(folder_.path(), {RunKind::recommenders}));
+  EXPECT_TRUE(is_run_of(folder_.path(), RunKind::experiment));
+  EXPECT_FALSE(is_run_of(folder_.path(), RunKind::recommenders));
 }
 
 TEST_F(ExperimentRunFile, TheSameRunHasTheSameBytes) {
@@ -223,13 +223,13 @@ TEST_F(ExperimentRunFile, EachReaderKnowsItsRuns) {
       HasSubstr("its format is 'gainlens-experiment'; a recommender run ('gainlens-recommend') is needed here"));
   write_recommend_run(file(), testing::made_recommend_run());
   EXPECT_THAT(refusal(), HasSubstr("its format is 'gainlens-recommend'; the run of an experiment"));
-  EXPECT_FALSE(is_run_of(file(), {RunKind::experiment}));
+  EXPECT_FALSE(is_run_of(file(), RunKind::experiment));
 }
 
 TEST_F(ExperimentRunFile, ARunThatHasNotFinishedIsNamed) {
-  EXPECT_FALSE(is_run_of(folder_.path(), {RunKind::experiment}));
+  EXPECT_FALSE(is_run_of(folder_.path(), RunKind::experiment));
   testing::write_file(folder_.path() / "request.json", R"({"unit": "document"})");
-  EXPECT_TRUE(is_run_of(folder_.path(), {RunKind::experiment}));
+  EXPECT_TRUE(is_run_of(folder_.path(), RunKind::experiment));
   EXPECT_THAT(refusal_of([&] { read_experiment_run(folder_.path()); }), HasSubstr("the training has not finished"));
 }
 

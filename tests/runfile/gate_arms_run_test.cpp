@@ -52,13 +52,13 @@ TEST_F(GateArmsRunFile, IsReadAsItWasWritten) {
 }
 
 TEST_F(GateArmsRunFile, IsKnownByItsRequest) {
-  EXPECT_FALSE(is_run_of(folder_.path(), {RunKind::gate_arms}));
+  EXPECT_FALSE(is_run_of(folder_.path(), RunKind::gate_arms));
   for (const char* text : {"{", R"({"format": "gainlens-interventions"})"}) {
     write_file(folder_.path() / "request.json", text);
-    EXPECT_FALSE(is_run_of(folder_.path(), {RunKind::gate_arms}));
+    EXPECT_FALSE(is_run_of(folder_.path(), RunKind::gate_arms));
   }
   write_file(folder_.path() / "request.json", R"({"format": "gainlens-gate-arms"})");
-  EXPECT_TRUE(is_run_of(folder_.path(), {RunKind::gate_arms}));
+  EXPECT_TRUE(is_run_of(folder_.path(), RunKind::gate_arms));
   EXPECT_THAT(refusal_of([&] { read_gate_arms_run(folder_.path()); }), HasSubstr("is not finished"));
 }
 

@@ -1,9 +1,8 @@
-#include "runfile/hash_cache.h"
+#include "runfile/checksums.h"
 
 #include "core/error.h"
 #include "core/json.h"
 #include "core/sha256.h"
-#include "runfile/file_state.h"
 #include "support/shared_data.h"
 
 #include <gmock/gmock.h>
@@ -253,6 +252,39 @@ TEST_F(HashCacheTest, LiesWhereTheEnvironmentSays) {
 TEST_F(HashCacheTest, AMissingFileIsNamed) {
   EXPECT_THAT([&] { cache().sha256("/nowhere/weights"); },
               ThrowsMessage<InvalidArgument>(HasSubstr("/nowhere/weights: cannot be read: No such file")));
+}
+
+/// The bytes that this process has read from files.
+std::uint64_t bytes_read() {
+  std::ifstream counters("/proc/self/io");
+  std::string name;
+  std::uint64_t count = 0;
+  while (counters >> name >> count && name != "rchar:") {
+  }
+  return count;
+}
+
+TEST(Sha256Once, ReadsAFileAgainOnlyIfItChanged) {
+  constexpr std::size_t size = 1 << 20;
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "weights";
+  const auto hashes = [&](const std::string& content, std::time_t now) {
+    const std::uint64_t before = bytes_read();
+    EXPECT_EQ(sha256_once(file, now), sha256_hex(content));
+    return bytes_read() - before >= size;
+  };
+  const std::string one(size, 'a'), other(size, 'b');
+  put(file, one);
+  EXPECT_TRUE(hashes(one, std::time(nullptr))) << "a file that has just changed";
+  EXPECT_TRUE(hashes(one, in_an_hour()));
+  EXPECT_FALSE(hashes(one, in_an_hour()));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // longer than a tick of the file system's clock
+  const auto time = fs::last_write_time(file);
+  put(file, other);
+  fs::last_write_time(file, time);
+  EXPECT_TRUE(hashes(other, in_an_hour()));
+  fs::remove(file);
+  EXPECT_THROW(sha256_once(file, in_an_hour()), InvalidArgument);
 }
 
 TEST(WatchedFiles, AnyChangeIsNamedAlsoWithItsTimeSetBack) {

@@ -52,13 +52,13 @@ TEST_F(InterventionRunFile, IsReadAsItWasWritten) {
 }
 
 TEST_F(InterventionRunFile, IsKnownByItsRequest) {
-  EXPECT_FALSE(is_run_of(folder_.path(), {RunKind::interventions}));
+  EXPECT_FALSE(is_run_of(folder_.path(), RunKind::interventions));
   write_file(folder_.path() / "request.json", "{");
-  EXPECT_FALSE(is_run_of(folder_.path(), {RunKind::interventions}));
+  EXPECT_FALSE(is_run_of(folder_.path(), RunKind::interventions));
   write_file(folder_.path() / "request.json", R"({"format": "another"})");
-  EXPECT_FALSE(is_run_of(folder_.path(), {RunKind::interventions}));
+  EXPECT_FALSE(is_run_of(folder_.path(), RunKind::interventions));
   write_file(folder_.path() / "request.json", R"({"format": "gainlens-interventions"})");
-  EXPECT_TRUE(is_run_of(folder_.path(), {RunKind::interventions}));
+  EXPECT_TRUE(is_run_of(folder_.path(), RunKind::interventions));
   EXPECT_THAT(refusal_of([&] { read_intervention_run(folder_.path()); }), HasSubstr("is not finished"));
 }
 

@@ -30,7 +30,7 @@ PatchingRun some_run() {
 
 TEST(PatchingRunFile, IsReadAsItWasWritten) {
   const gainlens::testing::TemporaryFolder folder;
-  EXPECT_FALSE(is_run_of(folder.path(), {RunKind::patching}));
+  EXPECT_FALSE(is_run_of(folder.path(), RunKind::patching));
   EXPECT_THAT(refusal_of([&] { read_patching_run(folder.path()); }), HasSubstr("is not finished"));
   const PatchingRun run = some_run();
   write_patching_run(folder.path(), run);
@@ -39,7 +39,7 @@ TEST(PatchingRunFile, IsReadAsItWasWritten) {
   EXPECT_EQ(read.patches, run.patches);
   EXPECT_EQ(read.directions, run.directions);
   write_file(folder.path() / "request.json", R"({"format": "gainlens-patching"})");
-  EXPECT_TRUE(is_run_of(folder.path(), {RunKind::patching}));
+  EXPECT_TRUE(is_run_of(folder.path(), RunKind::patching));
 }
 
 TEST(PatchingRunFile, DamagedOnesAreRefused) {

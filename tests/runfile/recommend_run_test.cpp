@@ -282,12 +282,12 @@ TEST_F(RecommendRunFile, WrongDatasetsAreRefused) {
 TEST_F(RecommendRunFile, OtherFilesAreRefused) {
   EXPECT_THAT(refusal(), HasSubstr("no such file or folder"));
   EXPECT_THAT(refusal_of([&] { read_recommend_run(folder_.path()); }), HasSubstr("has no run.h5; give the folder"));
-  EXPECT_FALSE(is_run_of(folder_.path(), {RunKind::recommenders}));
+  EXPECT_FALSE(is_run_of(folder_.path(), RunKind::recommenders));
   hdf5::write_file(file(), [](const hdf5::Handle& made) {
     hdf5::write_attribute(made.get(), "format", "gainlens-sweep");
     hdf5::write_attribute(made.get(), "format_version", std::int64_t{1});
   });
-  EXPECT_FALSE(is_run_of(file(), {RunKind::recommenders}));
+  EXPECT_FALSE(is_run_of(file(), RunKind::recommenders));
   EXPECT_THAT(refusal(), HasSubstr("is a run of gainlens sweep, and a recommender run is needed here"));
   EXPECT_THAT(refusal_after([](hid_t file) {
                 EXPECT_GE(H5Adelete(file, "format_version"), 0);
@@ -308,14 +308,14 @@ TEST_F(RecommendRunFile, CutFilesAreRefused) {
 
 TEST_F(RecommendRunFile, OtherReadersSayWhichCommandReadsIt) {
   write_recommend_run(file(), testing::uneven_recommend_run());
-  EXPECT_TRUE(is_run_of(folder_.path(), {RunKind::recommenders}));
+  EXPECT_TRUE(is_run_of(folder_.path(), RunKind::recommenders));
   EXPECT_THAT(refusal_of([&] { RunReader::open(folder_.path()); }),
               HasSubstr("is a recommender run; gainlens report and compare read it"));
 }
 
 TEST_F(RecommendRunFile, ARunThatHasNotFinishedIsNamed) {
   testing::write_file(folder_.path() / "request.json", R"({"backbone": "sasrec"})");
-  EXPECT_TRUE(is_run_of(folder_.path(), {RunKind::recommenders}));
+  EXPECT_TRUE(is_run_of(folder_.path(), RunKind::recommenders));
   EXPECT_THAT(refusal_of([&] { read_recommend_run(folder_.path()); }), HasSubstr("the training has not finished"));
 }
 

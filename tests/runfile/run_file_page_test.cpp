@@ -1,7 +1,7 @@
 #include "runfile/run_file_page.h"
 
 #include "core/json.h"
-#include "runfile/attributes.h"
+#include "runfile/coordinates.h"
 #include "runfile/made_run.h"
 #include "runfile/schema.h"
 

@@ -1,4 +1,3 @@
-#include "runfile/run_file_proof.h"
 
 #include "core/error.h"
 #include "core/random.h"

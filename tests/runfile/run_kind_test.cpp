@@ -152,7 +152,7 @@ TEST_F(RunKinds, TwoAtOnceAreRefused) {
   write_recommend_run(run_ / "run.h5", gainlens::testing::made_recommend_run());
   for (const fs::path& path : {run_, run_ / "run.h5"})
     EXPECT_THAT(refusal(path), HasSubstr("by its request.json a sweep, and by its run.h5 a recommender run"));
-  EXPECT_FALSE(is_run_of(run_, {RunKind::sweep, RunKind::recommenders}));
+  EXPECT_EQ(mark_at(run_), nullptr);
 }
 
 TEST_F(RunKinds, AKindOfANewerVersionIsNamed) {
@@ -163,7 +163,7 @@ TEST_F(RunKinds, AKindOfANewerVersionIsNamed) {
     EXPECT_THAT(
         refusal_of([&] { identify(run_); }),
         AllOf(HasSubstr(words), HasSubstr("does not know; use the gainlens that made it"), Not(HasSubstr("\n"))));
-    EXPECT_FALSE(is_run_of(run_, {RunKind::sweep}));
+    EXPECT_FALSE(is_run_of(run_, RunKind::sweep));
   }
 }
 

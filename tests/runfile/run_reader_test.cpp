@@ -5,7 +5,7 @@
 #include "runfile/hdf5.h"
 #include "runfile/made_run.h"
 #include "runfile/run_file.h"
-#include "runfile/stopped_sweep.h"
+#include "runfile/run_folder.h"
 #include "runfile/stored.h"
 #include "support/file_bytes.h"
 #include "support/refusal.h"

@@ -4,7 +4,6 @@
 #include "core/file_descriptor.h"
 #include "core/json.h"
 #include "core/sha256.h"
-#include "runfile/fill_run.h"
 #include "runfile/made_run.h"
 #include "support/file_bytes.h"
 #include "support/shared_data.h"

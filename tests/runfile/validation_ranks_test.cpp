@@ -1,4 +1,4 @@
-#include "runfile/validation_ranks.h"
+#include "runfile/recommend_run.h"
 
 #include "core/random.h"
 #include "core/ranking_metrics.h"

@@ -1,4 +1,4 @@
-#include "runfile/work_shares.h"
+#include "runfile/process_group.h"
 
 #include "core/random.h"
 

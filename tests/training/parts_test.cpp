@@ -2,10 +2,8 @@
 #include "core/error.h"
 #include "support/file_bytes.h"
 #include "support/shared_data.h"
-#include "training/best_value.h"
-#include "training/data_order.h"
 #include "training/schedule.h"
-#include "training/training_state.h"
+#include "training/training_folder.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>

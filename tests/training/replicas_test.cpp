@@ -5,10 +5,9 @@
 #include "support/recording_listener.h"
 #include "support/refusal.h"
 #include "support/shared_data.h"
-#include "training/process_replicas.h"
 #include "training/thread_replicas.h"
 #include "training/trainer.h"
-#include "training/training_state.h"
+#include "training/training_folder.h"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "training/tensor_notes.h"
+#include "training/training_folder.h"
 
 #include "support/refusal.h"
 

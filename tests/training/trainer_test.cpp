@@ -3,8 +3,8 @@
 #include "core/error.h"
 #include "support/refusal.h"
 #include "support/shared_data.h"
-#include "training/data_order.h"
-#include "training/stored_request.h"
+#include "training/schedule.h"
+#include "training/training_folder.h"
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
