@@ -223,12 +223,6 @@ AttentionShape checked_shape(const char* where, const AttentionOptions& options,
   return shape;
 }
 
-void Extrema::add(const Extrema& other) {
-  smallest = std::min(smallest, other.smallest);
-  largest = std::max(largest, other.largest);
-  finite = finite && other.finite;
-}
-
 void check_extrema(const char* where, const char* name, const Extrema& extrema) {
   if (extrema.finite) return;
   throw_run_failed("{}: {} holds NaN or infinity; earlier activations overflowed or a weight is damaged", where, name);

@@ -1,17 +1,12 @@
 #pragma once
 
 #include "kernels/attention_statistics.h"
+#include "kernels/extrema.h"
+#include "kernels/tile_sizes.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <limits>
 
 namespace gainlens::kernels {
-
-/// Kernels that square values in float32 first subtract the mean of this many first values. Causal queries before that
-/// position do not see all of these keys, so they are computed in another way.
-inline constexpr std::int64_t centre_keys = 64;
 
 /// Sizes of one call of attention. Options that were left at their defaults have their numbers here. In ordinary
 /// attention key_dim and value_dim are one number, called head_dim. They differ in latent attention.
@@ -48,16 +43,6 @@ KeyRange seeing_queries(const AttentionOptions& options, std::int64_t length, st
 /// @param where  the function's name, for messages
 AttentionShape checked_shape(const char* where, const AttentionOptions& options, const at::Tensor& query,
                              const at::Tensor& key, const at::Tensor& value);
-
-/// Smallest and largest of the elements seen, and whether all were finite.
-struct Extrema {
-  double smallest = std::numeric_limits<double>::infinity();
-  double largest = -std::numeric_limits<double>::infinity();
-  bool finite = true;
-
-  void add(const Extrema& other);
-  double magnitude() const { return std::max(std::abs(smallest), std::abs(largest)); }
-};
 
 /// @throws RunFailed  NaN or infinity in the tensor called `name`
 void check_extrema(const char* where, const char* name, const Extrema& extrema);

@@ -1,20 +1,12 @@
 #pragma once
 
 #include "kernels/attention_statistics.h"
+#include "kernels/scalar_values.h"
 
 #include <array>
-#include <limits>
 #include <string_view>
 
 namespace gainlens::kernels {
-
-/// The scalars of one query (core/query_scalars.h); the fields of QueryStatistics with the same names hold them for all
-/// queries.
-struct QueryScalars {
-#define GAINLENS_SCALAR(name, ...) double name = std::numeric_limits<double>::quiet_NaN();
-  GAINLENS_QUERY_SCALARS(GAINLENS_SCALAR)
-#undef GAINLENS_SCALAR
-};
 
 /// One scalar: its name, and where it stands in each of the structs.
 struct QueryField {

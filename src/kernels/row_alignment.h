@@ -24,4 +24,13 @@ constexpr std::int64_t padded(std::int64_t count) {
   return rounded_up(count, row_alignment / static_cast<std::int64_t>(sizeof(Real)));
 }
 
+/// The rows of a matrix in memory: element (i, j) is data[i * stride + j].
+template <typename Real>
+struct Rows {
+  Real* data = nullptr;
+  std::int64_t stride = 0;
+
+  Real* row(std::int64_t i) const { return data + i * stride; }
+};
+
 }  // namespace gainlens::kernels

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/attention_statistics.h"
+#include "kernels/row_alignment.h"
 
 #include <ATen/ops/empty.h>
 
@@ -48,15 +49,6 @@ inline void reserve(at::Tensor& buffer, at::IntArrayRef sizes, at::ScalarType ty
   if (!buffer.defined() || buffer.sizes() != sizes || buffer.scalar_type() != type)
     buffer = at::empty(sizes, at::TensorOptions(type));
 }
-
-/// The rows of a matrix in memory: element (i, j) is data[i * stride + j].
-template <typename Real>
-struct Rows {
-  Real* data = nullptr;
-  std::int64_t stride = 0;
-
-  Real* row(std::int64_t i) const { return data + i * stride; }
-};
 
 /// A contiguous tensor as rows along its first dimension; empty if it is undefined. Asking a tensor for its data costs
 /// more than reading the data, so inner loops hold Rows.

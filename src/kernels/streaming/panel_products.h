@@ -1,7 +1,7 @@
 #pragma once
 
-#include "kernels/attention_inputs.h"
-#include "kernels/streaming/attention_workspace.h"
+#include "kernels/extrema.h"
+#include "kernels/row_alignment.h"
 #include "kernels/streaming/row_kernels.h"
 
 #include <cstdint>

@@ -7,10 +7,6 @@
 
 namespace gainlens::kernels {
 
-/// Keys in one tile of scores. Tiles begin at multiples of this number, so that the sums of a query do not depend on
-/// its block.
-inline constexpr std::int64_t tile_keys = 256;
-
 /// Consecutive queries of all query heads of one kv head. They share its keys and values. A block is one task of the
 /// streaming kernel.
 struct QueryBlock {

@@ -1,14 +1,14 @@
 #pragma once
 
-#include "kernels/query_fields.h"
+#include "kernels/fixed_sizes.h"
 #include "kernels/row_alignment.h"
-#include "kernels/streaming/attention_workspace.h"
+#include "kernels/scalar_values.h"
 
 #include <cstdint>
 #include <limits>
 
 // Vector code of the streaming kernel (Highway, which chooses the instruction set at run time). `Real` is float or
-// double.
+// double. Neither this header nor panel_products.h needs libtorch: the Python package compiles both sources.
 
 namespace gainlens::kernels {
 
