@@ -54,7 +54,8 @@ Maybe<Interval> correlation_interval(const Measured& rho, const std::vector<doub
   const double normal = std::sqrt((1 + *rho * *rho / 2) / (drawn - 3));
   const double error = std::max(normal, jackknife_error(left)) * std::sqrt(1 - drawn / whole);
   const Interval z = student_interval({z_of(*rho, estimates.size()), error, drawn - 2});
-  return Interval{std::tanh(z.low), std::tanh(z.high)};
+  // The z of equal orders is a little less than theirs; the interval holds the correlation itself all the same.
+  return Interval{std::min(std::tanh(z.low), *rho), std::max(std::tanh(z.high), *rho)};
 }
 
 Maybe<Interval> interval_of(const std::vector<double>& estimates) {

@@ -126,7 +126,11 @@ CheckOutcome seeds(const CheckedTrainings& checked) {
 
 CheckOutcome filter(const CheckedTrainings& checked) {
   const auto has_filter = [](const TrainedSeed* seed) { return seed != nullptr && !seed->filter.empty(); };
-  if (Faulty(checked, has_filter).none()) return satisfactory("no arm has a filter");
+  if (Faulty(checked, has_filter).none()) {
+    if (Faulty(checked, [](const TrainedSeed* seed) { return seed == nullptr; }).none())
+      return satisfactory("no arm has a filter");
+    return not_known("whether a filter was in force; no finished training has one");
+  }
   const Faulty never(checked, [&](const TrainedSeed* seed) {
     return has_filter(seed) && !any_finite(tested(*seed, "precision")) && !any_finite(tested(*seed, "gain"));
   });
@@ -302,6 +306,15 @@ CheckOutcome any(const Checked& checked) {
   return look(checked);
 }
 
+/// A check of what finished trainings hold.
+template <auto look, typename Checked>
+CheckOutcome ended(const Checked& checked) {
+  const auto& results = checked.trainings.results;
+  if (std::ranges::none_of(results, [](const auto& result) { return result.has_value(); }))
+    return not_known("this; no training is finished");
+  return look(checked);
+}
+
 }  // namespace
 
 CheckedRecommenders::CheckedRecommenders(const runfile::RecommendRun& made)
@@ -324,11 +337,11 @@ std::span<const Check<CheckedRecommenders>> recommender_checks() {
   static constexpr Check<CheckedRecommenders> checks[] = {
       {"files", "Are the files those that the trainings wrote?", any<files>},
       {"finished", "Is every training finished?", any<finished>},
-      {"diverged", "Has no training diverged?", any<diverged>},
+      {"diverged", "Has no training diverged?", ended<diverged>},
       {"seeds", "Are there enough seeds for a p?", any<seeds>},
-      {"last_epoch", "Had every training stopped getting better?", last_epoch},
-      {"filter", "Was the filter in force?", any<filter>},
-      {"bounds", "Are lambda and lambda_obs within their bounds?", any<bounds>},
+      {"last_epoch", "Had every training stopped getting better?", ended<last_epoch>},
+      {"filter", "Was the filter in force?", ended<filter>},
+      {"bounds", "Are lambda and lambda_obs within their bounds?", ended<bounds>},
   };
   return checks;
 }
@@ -338,12 +351,12 @@ std::span<const Check<CheckedExperiment>> experiment_checks() {
       {"files", "Are the files those that the trainings wrote?", any<files>},
       {"finished", "Is every training finished?", any<finished>},
       {"levels", "Has every arm every level of noise?", levels},
-      {"scores", "Has every training a possible score of every unit?", scores},
-      {"means", "Is every metric the mean of its scores?", means},
-      {"diverged", "Has no training diverged?", any<diverged>},
+      {"scores", "Has every training a possible score of every unit?", ended<scores>},
+      {"means", "Is every metric the mean of its scores?", ended<means>},
+      {"diverged", "Has no training diverged?", ended<diverged>},
       {"seeds", "Are there enough seeds for a p?", any<seeds>},
-      {"filter", "Was the filter in force?", any<filter>},
-      {"bounds", "Are lambda and lambda_obs within their bounds?", any<bounds>},
+      {"filter", "Was the filter in force?", ended<filter>},
+      {"bounds", "Are lambda and lambda_obs within their bounds?", ended<bounds>},
   };
   return checks;
 }

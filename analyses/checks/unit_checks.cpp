@@ -67,6 +67,7 @@ void compare_result(const fs::path& folder, const Json& request, CheckedUnits& f
                     const Complete& complete) {
   found.finished = fs::exists(folder / found.result);
   if (!found.finished) return;
+  found.without_units = !fs::exists(folder / "units");
   try {
     found.unproven = runfile::prove_store(folder, found.result);
   } catch (const InvalidArgument& error) {
@@ -231,12 +232,21 @@ CheckOutcome files(const CheckedUnits& run) {
   if (run.damaged.empty())
     return satisfactory(run.unproven.empty() ? fmt::format("{} and {} as written (sha256)", run.result, all)
                                              : fmt::format("{} as written (sha256); {}", all, run.unproven));
+  const bool none_fits = run.damaged.size() > 1 && run.damaged.size() == run.units &&
+                         std::ranges::all_of(run.damaged, [](const std::string& message) {
+                           return message.find("or that of another run") != std::string::npos;  // StoredUnits
+                         });
+  if (none_fits)
+    return {fmt::format("none of {} belongs to request.json; it was changed, or is that of another run", all),
+            "put the right request.json back"};
   return {fmt::format("{} of {} cannot be used; the first: {}", run.damaged.size(), all, run.damaged.front()), advice};
 }
 
 CheckOutcome finished(const CheckedUnits& run) {
   constexpr const char* advice = "repeat the command that makes the run, which measures the rest";
   const std::string parts = fmt::format("{} parts ({})", run.parts, run.part);
+  if (run.without_units)
+    return satisfactory(fmt::format("{} is there, without the units it was made from", run.result));
   if (run.missing > 0)
     return {fmt::format("{} of {} {} missing or damaged", run.missing, parts, run.missing == 1 ? "is" : "are"), advice};
   if (!run.finished) return {fmt::format("all of {} are measured, and there is no {}", parts, run.result), advice};

@@ -21,6 +21,7 @@ struct CheckedUnits {
   std::size_t missing = 0;           ///< those that are in no unit
   std::string result;                ///< file with the result: "gate-arms.json"
   bool finished = false;             ///< whether it is there
+  bool without_units = false;        ///< it was passed on without its folder `units`
   std::string unreadable;            ///< why it cannot be read
   std::string changed;   ///< why its files are not those that manifest.jsonl lists; empty: nothing speaks against it
   std::string unproven;  ///< why the result was compared with no checksum, a sentence; empty: it was

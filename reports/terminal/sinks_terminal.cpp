@@ -409,7 +409,7 @@ std::string print_sinks(const SinkKeys& sinks, const runfile::RunReader& reader,
       runfile::min_stored_mean);
   if (sinks.full_heads > 0) {
     text += fmt::format(
-        "≥: a run stores {} such keys of a head and chunk. {} full here, so that these masses may be larger\n",
+        "≥: a run stores {} such keys of a head and chunk. {} full in this run, so that these masses may be larger\n",
         runfile::stored_sinks, counted_are(sinks.full_heads, "list"));
   }
   return text;

@@ -18,8 +18,6 @@
 #include "recommend/recommender_checkpoint.h"
 #include "reports/page/csv_table.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <map>

@@ -79,7 +79,7 @@ std::vector<analyses::CheckResult> check_gate_arms(const std::filesystem::path& 
 void report_gate_arms(const ReportArguments& arguments, const GlobalOptions& global) {
   const std::filesystem::path out = folder_to_write(arguments), path = arguments.runs.front();
   const reports::Writing writing = writing_of(arguments);
-  const runfile::GateArmsRun run = runfile::read_gate_arms_run(path);
+  const runfile::GateArmsRun run = runfile::read_gate_arms_run(path, tell_proof(path, runfile::gate_arms_result));
   try {
     const auto effects = analyses::gate_arm_effects(run, run.request.at("seed").get<std::uint64_t>());
     finish_report(reports::write_gate_arms_report(effects, measured_in(run), out, writing), out, global.json);

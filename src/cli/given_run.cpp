@@ -200,6 +200,12 @@ void tell_unproven(const fs::path& path, std::span<const std::string> sentences)
   for (const std::string& sentence : sentences) tell_warning("{}: {}", printable(path.string()), sentence);
 }
 
+runfile::Proof tell_proof(const fs::path& path, const std::string& result) {
+  const std::string unproven = runfile::prove_store(path, result);
+  if (!unproven.empty()) tell_unproven(path, {&unproven, 1});
+  return runfile::Proof::by_caller;
+}
+
 std::shared_ptr<const runfile::RecommendRun> given_recommend_run(const fs::path& path) {
   const ProvenTrainings<runfile::RecommendRun> proven = prove_recommend_run(path);
   tell_unproven(path, proven.unproven);

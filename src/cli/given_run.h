@@ -5,6 +5,7 @@
 #include "runfile/recommend_run.h"
 #include "runfile/run_proof.h"
 #include "runfile/run_reader.h"
+#include "runfile/run_store.h"
 
 #include <filesystem>
 #include <memory>
@@ -102,6 +103,9 @@ bool is_experiment_run(const std::filesystem::path& path);
 /// line.
 /// @param path  of the run, as the user gave it
 void tell_unproven(const std::filesystem::path& path, std::span<const std::string> sentences);
+/// Proves a run that is stored as units (runfile::prove_store), and warns where its result has no checksum.
+/// @returns  for the reader of the run
+runfile::Proof tell_proof(const std::filesystem::path& path, const std::string& result);
 
 /// Both, for recommenders.
 /// @throws InvalidArgument  as prove_recommend_run()

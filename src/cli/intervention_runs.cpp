@@ -46,13 +46,6 @@ runfile::InterventionNames names_of_run(const fs::path& path, const Json& reques
   return {family != request.end() && family->is_string() ? family->get<std::string>() : std::string("a model")};
 }
 
-/// Warns where the result of a run has no checksum.
-runfile::Proof tell_proof(const fs::path& path, const std::string& result) {
-  const std::string unproven = runfile::prove_store(path, result);
-  if (!unproven.empty()) tell_unproven(path, {&unproven, 1});
-  return runfile::Proof::by_caller;
-}
-
 using Results = std::vector<analyses::CheckResult>;
 
 Results check_interventions(const fs::path& path) {

@@ -12,6 +12,8 @@
 #include "runfile/schema.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <system_error>
 
@@ -57,6 +59,20 @@ constexpr RunMark marks_of_runs[] = {
      .training = "train language-model"},
 };
 
+/// The newest version of the request of runs that are stored as units. Requests of other kinds are read by their keys.
+std::int64_t newest_version(RunKind kind) {
+  switch (kind) {
+    case RunKind::interventions:
+      return intervention_run_version;
+    case RunKind::patching:
+      return patching_run_version;
+    case RunKind::gate_arms:
+      return gate_arms_version;
+    default:
+      return std::numeric_limits<std::int64_t>::max();
+  }
+}
+
 /// Finds out of which kind the files of a run are.
 class Inquiry {
  public:
@@ -73,7 +89,14 @@ class Inquiry {
     }
     const std::string format = text_in(request, "format");
     for (const RunMark& mark : marks_) {
-      if (!mark.format.empty() && mark.format == format) note(mark, request_file_name);
+      if (mark.format.empty() || mark.format != format) continue;
+      note(mark, request_file_name);
+      const auto version = request.find("version");
+      const bool is_newer = version != request.end() && version->is_number_integer() &&
+                            version->get<std::int64_t>() > newest_version(mark.kind);
+      CHECK(!is_newer,
+            "{}: its {} was made by a newer version of gainlens; /version is {}, and this one knows up to {}", where_,
+            request_file_name, version->dump(), newest_version(mark.kind));
     }
     for (const char* key : {"format", "kind"}) {
       const std::string told = text_in(request, key);

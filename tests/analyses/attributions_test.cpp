@@ -67,6 +67,12 @@ TEST(Attributions, HaveAnIntervalOverTheDraw) {
   EXPECT_NEAR(found.kinds[0].interval->high, 0.9981901838, 1e-7);
   EXPECT_NEAR(to_json(found).at("kinds").at(0).at("rank_correlation_interval").at(0).get<double>(), 0.9731787470, 1e-7);
 
+  // Equal orders: the interval ends at 1, which is the correlation.
+  Attribution alike = drawn;
+  for (auto& [place, change] : alike.exact) change = {static_cast<double>(place)};
+  EXPECT_EQ(*attributions(alike).kinds[0].correlation, 1);
+  EXPECT_EQ(attributions(alike).kinds[0].interval->high, 1);
+
   Attribution all = drawn;
   for (std::size_t i = 1; i < 24; i += 2) all.exact.push_back({i, {static_cast<double>(i)}});
   EXPECT_EQ(attributions(all).kinds[0].interval.reason(), "all that can act were measured");

@@ -359,6 +359,22 @@ TEST(ExperimentChecks, NameWhatIsWrong) {
   expect_finding(run, "filter", "it warms up): bft/np0 seed 2");
 }
 
+TEST(ExperimentChecks, SayNothingOfWhatIsNotFinished) {
+  runfile::ExperimentRun run = finetuned();
+  for (std::size_t result = 9; result < run.results.size(); ++result) run.results[result].reset();  // those of bft
+  for (const CheckResult& result : run_checks(experiment_checks(), CheckedExperiment(run)))
+    if (result.name == "filter") EXPECT_FALSE(result.known);
+  for (auto& result : run.results) result.reset();
+  std::size_t unknown = 0;
+  for (const CheckResult& result : run_checks(experiment_checks(), CheckedExperiment(run)))
+    for (const char* name : {"scores", "means", "diverged", "filter", "bounds"})
+      if (result.name == name) {
+        EXPECT_FALSE(result.known) << name;
+        ++unknown;
+      }
+  EXPECT_EQ(unknown, 5u);
+}
+
 TEST(ExperimentChecks, NameScoresThatCannotBe) {
   const runfile::ExperimentRun good = finetuned();
   const auto expect_score = [&](const char* score, double value, const std::string& words) {

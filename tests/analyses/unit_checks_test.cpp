@@ -107,10 +107,26 @@ TEST_F(GateArmsChecks, MissingAndForeignFilesAreFound) {
   }
 }
 
+TEST_F(GateArmsChecks, ARunMayBePassedOnWithoutItsUnits) {
+  fs::remove_all(run_ / "units");
+  EXPECT_EQ(outcome("finished"), "ok: gate-arms.json is there, without the units it was made from");
+  EXPECT_THAT(outcome("files"), HasSubstr("ok: "));
+  EXPECT_THAT(outcome("result"), HasSubstr("not known: "));
+}
+
+TEST_F(GateArmsChecks, AResultStaysIfItsManifestCannotBeWritten) {
+  const std::string before = bytes_of(run_ / "gate-arms.json");
+  fs::remove(run_ / "manifest.jsonl");
+  fs::create_directory(run_ / "manifest.jsonl");
+  EXPECT_THROW(runfile::store_result(run_, {"gate-arms.json", "gainlens-gate-arms", 1}, {{"a", 1}}), RunFailed);
+  EXPECT_EQ(bytes_of(run_ / "gate-arms.json"), before);
+}
+
 TEST_F(GateArmsChecks, AnotherRequestIsSeen) {
   change("request.json", "0.01", "0.02");
   EXPECT_THAT(outcome("declared"), HasSubstr("found: the run was begun under another rule"));
-  EXPECT_THAT(outcome("files"), HasSubstr("found: 5 of 5 units"));
+  EXPECT_EQ(outcome("files"),
+            "found: none of 5 units belongs to request.json; it was changed, or is that of another run");
   change("request.json", "\"samples\": 2", "\"samples\": \"x\"");
   EXPECT_THAT(refusal_of([&] { read_(run_); }), HasSubstr("request.json: is damaged"));
   write_file(run_ / "request.json", R"({"format": "gainlens-gate-arms"})");

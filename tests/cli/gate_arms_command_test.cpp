@@ -141,6 +141,12 @@ TEST_F(GateArmsCommand, ARunIsKeptContinuedAndPrintedAgain) {
   for (const char* file : {"report.html", "summary.json", "tables/gate-arms.csv"})
     EXPECT_EQ(bytes_of(folder_.path() / "again" / file), bytes_of(folder_.path() / "page" / file)) << file;
 
+  const std::string passed_on = folder_.path() / "passed-on";
+  fs::copy(out, passed_on, fs::copy_options::recursive);
+  fs::remove(passed_on + "/manifest.jsonl");
+  EXPECT_THAT(run_gainlens({"report", passed_on, "--out", folder_.path() / "unproven"}).error,
+              HasSubstr("gate-arms.json has no checksum beside it; what it holds is not proven."));
+
   const ProgramResult inspected = run_gainlens({"inspect", out});
   EXPECT_EQ(inspected.exit_code, 0) << inspected.error;
   EXPECT_THAT(inspected.out, HasSubstr("run of arms for gates"));

@@ -113,7 +113,7 @@ TEST(PrintSinks, AFullListIsMarked) {
   };
   const std::string text = printed(run);
   EXPECT_THAT(text, HasSubstr("  all of these  mass ≥0.32 0.02 0.02 0.02\n"));
-  EXPECT_THAT(text, HasSubstr("\n≥: a run stores 16 such keys of a head and chunk. 1 list is full here, so"));
+  EXPECT_THAT(text, HasSubstr("\n≥: a run stores 16 such keys of a head and chunk. 1 list is full in this run, so"));
 }
 
 TEST(PrintSinks, TextsThatATerminalWouldObeyAreMadeVisible) {

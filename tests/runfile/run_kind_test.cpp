@@ -167,6 +167,22 @@ TEST_F(RunKinds, AKindOfANewerVersionIsNamed) {
   }
 }
 
+TEST_F(RunKinds, ANewerVersionOfARequestIsRefused) {
+  std::size_t tried = 0;
+  for (const RunMark& mark : run_marks()) {
+    if (!mark.has_units) continue;
+    ++tried;
+    write_request(fmt::format(R"({{"format": "{}", "version": 1}})", mark.format));
+    EXPECT_TRUE(identify(run_)) << mark.format;
+    write_request(fmt::format(R"({{"format": "{}", "version": 9}})", mark.format));
+    EXPECT_THAT(
+        refusal_of([&] { identify(run_); }),
+        HasSubstr("its request.json was made by a newer version of gainlens; /version is 9, and this one knows"))
+        << mark.format;
+  }
+  EXPECT_EQ(tried, 3u);
+}
+
 TEST_F(RunKinds, AToyKindTakesALineInTheList) {
   const auto toy = static_cast<RunKind>(99);
   std::vector<RunMark> marks(run_marks().begin(), run_marks().end());
