@@ -1,4 +1,3 @@
-
 #include "reports/terminal/interventions_terminal.h"
 
 #include <gmock/gmock.h>

@@ -137,7 +137,7 @@ TEST(CompareDecisions, TheFirstTableHoldsThePThatDecidesAndNamesTheOther) {
     EXPECT_EQ(row[1], printed_change(other / one - 1));
     EXPECT_EQ(row[3], printed_p(*estimate->p));
     EXPECT_EQ(row[5], printed_p(paired_p(run, metrics[i])));
-    EXPECT_EQ(row[6], page.arms().decisions[i].in_words());
+    EXPECT_EQ(row[6], page.arms().decisions()[i].in_words());
   }
   EXPECT_THAT(latex_table(table), AllOf(HasSubstr("naive $p$"), HasSubstr("The naive $p$ is the paired t over seeds")));
   const CsvTable csv = decisions_section.tables(page.arms()).at(0);

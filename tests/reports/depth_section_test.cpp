@@ -1,4 +1,5 @@
 #include "reports/sweep/depth_section.h"
+
 #include "analyses/synthetic_run.h"
 #include "core/error.h"
 #include "core/sha256.h"
