@@ -18,7 +18,8 @@ from .runs import Run, open_run
 from .statistics import UNITS, AttentionStatistics, attention_statistics, keys_of_queries
 
 if TYPE_CHECKING:
-    from .watching import Refused, Seen, watch
+    from ._masks import Refused
+    from .watching import Seen, watch
 
 __all__ = [
     "FIELDS", "AttentionStatistics", "Refused", "Run", "Seen", "attention_statistics", "keys_of_queries", "open_run",

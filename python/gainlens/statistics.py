@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import torch
 
@@ -217,7 +218,7 @@ def attention_statistics(
     output, scalars, first_mass, top_key, top_weight = torch.ops.gainlens.attention_statistics(
         q, k, v, keys_of_query, sinks, factor, cap, prior_strength, variance, prior_precision, 2, first_masses, top_keys
     )
-    fields: dict[str, torch.Tensor | None] = {}
+    fields: dict[str, Any] = {}
     for index, name in enumerate(_operators.NAMES):
         row = scalars[index]
         fields[name] = row if name in _operators.DIFFERENTIABLE else row.detach()
@@ -225,5 +226,5 @@ def attention_statistics(
         fields["sink_logit_mass"] = None
     return AttentionStatistics(
         output=output, first_mass=first_mass, top_key=top_key, top_weight=top_weight.detach(),
-        **fields,  # type: ignore[arg-type]
+        **fields,
     )
