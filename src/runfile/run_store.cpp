@@ -207,8 +207,10 @@ void store_result(const fs::path& folder, const ResultForm& form, const Json& re
   for (const auto& [name, sha256] : digests) lines += json_text({{"name", name}, {"sha256", sha256}}) + "\n";
   const fs::path manifest = folder / manifest_name, file = folder / form.file;
   if (holds(manifest, lines) && holds(file, text)) return;
-  write_file_atomically(manifest, lines);  // an earlier result stays if this fails
+  if (fs::exists(manifest) && !fs::is_regular_file(manifest))  // the old result stays
+    throw_run_failed("{}: is no file; move it away and repeat the command", printable(manifest.string()));
   fs::remove(file);
+  write_file_atomically(manifest, lines);
   write_file_atomically(file, text);
 }
 
