@@ -24,6 +24,11 @@ foreach(_name estimators experiment_results model_description recommender_descri
   install(TARGETS gainlens_${_name} EXPORT gainlens ARCHIVE INCLUDES DESTINATION ${_headers})
 endforeach()
 
+if(TARGET gainlens_torch_fmt)
+  set_target_properties(gainlens_torch_fmt PROPERTIES EXPORT_NAME torch_fmt)
+  install(TARGETS gainlens_torch_fmt EXPORT gainlens ARCHIVE)
+endif()
+
 # Installed without paths. gainlensConfig.cmake.in gives them the paths of the user's machine.
 set(_external torch hdf5)
 if(GAINLENS_CUDA)
