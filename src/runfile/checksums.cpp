@@ -124,6 +124,12 @@ std::int64_t nanoseconds(const timespec& time) {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
+/// Whether a change after `now` would show in the file's state. One that was changed within the last two seconds may be
+/// changed again within the same tick of the file system's clock, and its times would not show it.
+bool is_settled(const FileState& state, std::time_t now) {
+  return state.changed + 2 < now;
+}
+
 }  // namespace
 
 std::string faults_in_words(std::span<const FileFault> faults) {
@@ -233,10 +239,8 @@ std::string HashCache::sha256(const fs::path& file) const {
   const std::string digest = sha256_file(file);
   CHECK(state_of(file) == before, "{}: changed while it was read; repeat when it is complete",
         printable(file.string()));
-  // A file that was changed within the last two seconds may be changed again within the same tick of the file system's
-  // clock, and its times would not show it.
   const std::time_t now = clock_();
-  if (folder_ && before.changed + 2 < now && !first_invalid_utf8(path)) {
+  if (folder_ && is_settled(before, now) && !first_invalid_utf8(path)) {
     store(path, {{"file", before.signature}, {"sha256", digest}, {"hashed_at", std::int64_t{now}}});
   }
   return digest;
@@ -289,7 +293,7 @@ std::string sha256_once(const fs::path& file, std::time_t now) {
     if (found != known.end() && found->second.first == state) return found->second.second;
   }
   std::string digest = sha256_file(file);
-  if (state.changed + 2 < now && state_of(file) == state) {
+  if (is_settled(state, now) && state_of(file) == state) {
     const std::lock_guard lock(guard);
     known.insert_or_assign(path, std::pair(state, digest));
   }
