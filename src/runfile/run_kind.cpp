@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <system_error>
 
@@ -51,27 +50,22 @@ constexpr RunMark marks_of_runs[] = {
     {.kind = RunKind::interventions,
      .words = "a run of intervene",
      .format = intervention_run_format,
+     .version = intervention_run_version,
      .has_units = true},
-    {.kind = RunKind::patching, .words = "a run of intervene", .format = patching_run_format, .has_units = true},
-    {.kind = RunKind::gate_arms, .words = "a run of gate-arms", .format = gate_arms_format, .has_units = true},
+    {.kind = RunKind::patching,
+     .words = "a run of intervene",
+     .format = patching_run_format,
+     .version = patching_run_version,
+     .has_units = true},
+    {.kind = RunKind::gate_arms,
+     .words = "a run of gate-arms",
+     .format = gate_arms_format,
+     .version = gate_arms_version,
+     .has_units = true},
     {.kind = RunKind::language_training,
      .words = "the training of a language model",
      .training = "train language-model"},
 };
-
-/// The newest version of the request of runs that are stored as units. Requests of other kinds are read by their keys.
-std::int64_t newest_version(RunKind kind) {
-  switch (kind) {
-    case RunKind::interventions:
-      return intervention_run_version;
-    case RunKind::patching:
-      return patching_run_version;
-    case RunKind::gate_arms:
-      return gate_arms_version;
-    default:
-      return std::numeric_limits<std::int64_t>::max();
-  }
-}
 
 /// Finds out of which kind the files of a run are.
 class Inquiry {
@@ -92,11 +86,11 @@ class Inquiry {
       if (mark.format.empty() || mark.format != format) continue;
       note(mark, request_file_name);
       const auto version = request.find("version");
-      const bool is_newer = version != request.end() && version->is_number_integer() &&
-                            version->get<std::int64_t>() > newest_version(mark.kind);
+      const bool is_newer =
+          version != request.end() && version->is_number_integer() && version->get<std::int64_t>() > mark.version;
       CHECK(!is_newer,
             "{}: its {} was made by a newer version of gainlens; /version is {}, and this one knows up to {}", where_,
-            request_file_name, version->dump(), newest_version(mark.kind));
+            request_file_name, version->dump(), mark.version);
     }
     for (const char* key : {"format", "kind"}) {
       const std::string told = text_in(request, key);

@@ -2,6 +2,7 @@
 
 #include "core/json.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -27,6 +28,7 @@ struct RunMark {
   std::string_view words;           ///< what such a run is: "a recommender run"
   std::string_view key = {};        ///< of request.json
   std::string_view format = {};     ///< `format` in request.json
+  std::int64_t version = 0;         ///< the newest `version` beside this format
   std::string_view attribute = {};  ///< attribute `format` of run.h5
   std::string_view training = {};   ///< `kind` in training/request.json
   bool has_units = false;           ///< it is stored as units of work (run_store.h)
